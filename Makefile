@@ -1,0 +1,40 @@
+# Every command a person or CI needs. `make help` lists them.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PROJECTS := $(wildcard packages/*/pyproject.toml)
+SOURCES := packages examples $(wildcard benchmarks)
+
+.PHONY: help setup demo test lint format clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+setup: $(INSTALLED) ## Create .venv with everything that the tests and the demo need
+
+demo: $(INSTALLED) ## Train a model twice, undisturbed and under faults, and compare the bits
+	$(BIN)/python examples/demo.py
+
+test: $(INSTALLED) lint ## Run every test, linter and type check
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(INSTALLED) ## Run the linters and type checks only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy packages/onefold/src examples
+
+format: $(INSTALLED) ## Rewrite the code in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove what the targets above made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# One stamp for the whole environment: it is older than what it depends on, or nothing is installed.
+$(INSTALLED): constraints.txt requirements-dev.txt $(PROJECTS)
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --upgrade pip
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --requirement requirements-dev.txt
+	touch $@

@@ -1,0 +1,166 @@
+"""Every error that onefold raises on purpose.
+
+The tree (an error is caught by any name above it)::
+
+    OnefoldError
+    ├── InvalidInput (ValueError)     what the caller passed cannot be used; nothing was done
+    │   ├── RowError                  a row of an update log
+    │   ├── InvalidUpdate             an array, coordinate, weight or name in an update
+    │   ├── InvalidPolicy             a policy that contradicts itself
+    │   ├── Mismatch                  names, kinds, shapes or dtypes that differ within a tensor
+    │   ├── NoContributions           a sum of nothing
+    │   └── ZeroWeight                a mean whose weights add up to zero
+    ├── SumOverflow (OverflowError)   an exact integer sum that its type cannot hold
+    ├── NotYet (TimeoutError)         the step has not closed within the time given
+    ├── NoUpdate (LookupError)        the step has no contribution, hence no aggregate
+    ├── Expired (LookupError)         the aggregate was pruned
+    ├── UnknownWorker                 a join by a name that the roster has no place for
+    ├── Refused                       a push that does not count; carries its receipt
+    │   └── Fenced                    a newer incarnation of this worker has taken over
+    ├── StoreError
+    │   ├── StoreLocked               another process has the directory open
+    │   └── Damaged                   bytes on disk that do not have the digest recorded for them
+    └── TransportError
+        ├── AddressInUse              the port is taken
+        ├── ProtocolError             the other side sent what this version cannot read
+        └── GaveUp (TimeoutError)     the server could not be reached within the deadline
+
+Messages say what was expected, what came, from which worker at which step, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onefold.ledger import Receipt
+
+__all__ = [
+    "AddressInUse",
+    "Damaged",
+    "Expired",
+    "Fenced",
+    "GaveUp",
+    "InvalidInput",
+    "InvalidPolicy",
+    "InvalidUpdate",
+    "Mismatch",
+    "NoContributions",
+    "NoUpdate",
+    "NotYet",
+    "OnefoldError",
+    "ProtocolError",
+    "Refused",
+    "RowError",
+    "StoreError",
+    "StoreLocked",
+    "SumOverflow",
+    "TransportError",
+    "UnknownWorker",
+    "ZeroWeight",
+]
+
+
+class OnefoldError(Exception):
+    """The base of every error that onefold raises on purpose."""
+
+
+class InvalidInput(OnefoldError, ValueError):
+    """What the caller passed cannot be used; nothing was done."""
+
+
+class RowError(InvalidInput):
+    """A row of an update log is malformed; ``position`` is its zero-based position."""
+
+    def __init__(self, position: int, message: str) -> None:
+        super().__init__(f"row {position}: {message}")
+        self.position = position
+
+
+class InvalidUpdate(InvalidInput):
+    """An array, coordinate, weight or name in an update cannot be used."""
+
+
+class InvalidPolicy(InvalidInput):
+    """A policy contradicts itself or states something that is not possible."""
+
+
+class Mismatch(InvalidInput):
+    """Names, kinds, shapes or dtypes differ where they must agree; the message names both sides."""
+
+
+class NoContributions(InvalidInput):
+    """A sum or mean of nothing was asked for."""
+
+
+class ZeroWeight(InvalidInput):
+    """The weights of a mean add up to zero."""
+
+
+class SumOverflow(OnefoldError, OverflowError):
+    """An exact integer sum does not fit its type; ``coordinate`` is the first where it does not.
+
+    For a dense array that is the flat (row-major) index, for a sparse one the coordinate.
+    """
+
+    def __init__(self, message: str, coordinate: int) -> None:
+        super().__init__(message)
+        self.coordinate = coordinate
+
+
+class NotYet(OnefoldError, TimeoutError):
+    """The step has not closed within the time given; ask again."""
+
+
+class NoUpdate(OnefoldError, LookupError):
+    """The step has no contribution, hence no aggregate; that is not the same as zero."""
+
+
+class Expired(OnefoldError, LookupError):
+    """The aggregate's tensors were pruned (``Policy.keep_steps``)."""
+
+
+class UnknownWorker(OnefoldError):
+    """The roster has no place for a worker of this name."""
+
+
+class Refused(OnefoldError):
+    """A push does not count; ``receipt`` says why in its status and reason."""
+
+    def __init__(self, receipt: Receipt) -> None:
+        super().__init__(
+            f"worker {receipt.worker!r}, step {receipt.step}: {receipt.status}: {receipt.reason}"
+        )
+        self.receipt = receipt
+
+
+class Fenced(Refused):
+    """A newer incarnation of this worker has taken over; stop, or join again as a new life."""
+
+
+class StoreError(OnefoldError):
+    """The directory cannot be used as a store."""
+
+
+class StoreLocked(StoreError):
+    """Another process has the directory open."""
+
+
+class Damaged(StoreError):
+    """Bytes on disk do not have the digest recorded for them."""
+
+
+class TransportError(OnefoldError):
+    """Something between client and server went wrong."""
+
+
+class AddressInUse(TransportError):
+    """The address to listen on is taken."""
+
+
+class ProtocolError(TransportError):
+    """The other side sent what this version cannot read."""
+
+
+class GaveUp(TransportError, TimeoutError):
+    """The server could not be reached, or did not answer, within the deadline."""

@@ -1,0 +1,179 @@
+"""The contributions of a step to its aggregate, a block at a time.
+
+Memory grows with the block, not with the number of workers nor the size of the model: dense tensors
+are summed range by range of their elements, and sparse ones in passes over ranges of coordinates
+that are chosen so that the entries within a range fit :data:`SCRATCH_ENTRIES_BYTES` (one coordinate
+alone is never split).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+import numpy as np
+
+from onefold.errors import SumOverflow
+from onefold.exact import mean_dense, mean_sparse, sum_dense, sum_sparse
+from onefold.parts import BLOCK_BYTES, PartWriter, Payload, Row, TensorManifest, chunk_rows
+from onefold.policy import Operation
+from onefold.store.base import Part
+from onefold.update import DTYPES, Array, Sparse, TensorSpec
+
+__all__ = ["SCRATCH_ENTRIES_BYTES", "Reduction"]
+
+SCRATCH_ENTRIES_BYTES = 32 << 20
+"""About how many bytes of entries of a sparse tensor, from all workers, are summed at a time."""
+
+_BUCKETS = 1 << 12
+
+
+class Reduction:
+    """One aggregate in the making.
+
+    Args:
+        payloads: The contributions, at least one, all of one signature.
+        weights: The weight of each.
+        operation: What to compute.
+    """
+
+    def __init__(
+        self, payloads: Sequence[Payload], weights: Sequence[int], operation: Operation
+    ) -> None:
+        self._payloads = payloads
+        self._operation = operation
+        self._weights = list(weights) if operation == "weighted_mean" else None
+        self._entries: dict[str, int] = {}
+
+    def parts(self) -> Iterator[Part]:
+        """The parts of the aggregate, each to be read before the next is taken.
+
+        Raises:
+            SumOverflow: An integer sum does not fit; the message names tensor and coordinate.
+        """
+        groups: dict[tuple[str, str], list[TensorManifest]] = {}
+        for tensor in self._payloads[0].manifest.tensors:
+            spec = self._spec(tensor)
+            groups.setdefault((spec.kind, spec.dtype), []).append(tensor)
+        for (kind, dtype), tensors in groups.items():
+            yield from PartWriter(kind, dtype).parts(self._rows(tensors))
+
+    def tensors(self) -> tuple[TensorManifest, ...]:
+        """What the aggregate consists of, once all parts have been read."""
+        return tuple(
+            TensorManifest(tensor.name, self._spec(tensor), self._entries.get(tensor.name))
+            for tensor in self._payloads[0].manifest.tensors
+        )
+
+    def _spec(self, tensor: TensorManifest) -> TensorSpec:
+        """A mean of integers is a float64."""
+        integers = DTYPES[tensor.spec.dtype].kind in "iu"
+        dtype = "float64" if integers and self._operation != "sum" else tensor.spec.dtype
+        return TensorSpec(tensor.spec.kind, dtype, tensor.spec.shape)
+
+    def _rows(self, tensors: Iterable[TensorManifest]) -> Iterator[Row]:
+        for tensor in tensors:
+            try:
+                yield from (
+                    self._dense_rows(tensor)
+                    if tensor.entries is None
+                    else self._sparse_rows(tensor)
+                )
+            except SumOverflow as error:
+                raise SumOverflow(f"tensor {tensor.name!r}: {error}", error.coordinate) from error
+
+    def _dense_rows(self, tensor: TensorManifest) -> Iterator[Row]:
+        step = BLOCK_BYTES // DTYPES[tensor.spec.dtype].itemsize
+        for start in range(0, tensor.length, step):
+            stop = min(start + step, tensor.length)
+            arrays = [payload.dense(tensor.name, start, stop) for payload in self._payloads]
+            yield Row(tensor.name, start, None, self._reduced_dense(arrays, start))
+
+    def _reduced_dense(self, arrays: list[Array], start: int) -> Array:
+        try:
+            if self._operation == "sum":
+                return sum_dense(arrays)
+            return mean_dense(arrays, self._weights)
+        except SumOverflow as error:
+            raise SumOverflow(
+                f"from element {start} on: {error}", start + error.coordinate
+            ) from error
+
+    def _sparse_rows(self, tensor: TensorManifest) -> Iterator[Row]:
+        count = 0
+        for first, last in _ranges(self._payloads, tensor):
+            entries = [_within(payload, tensor, first, last) for payload in self._payloads]
+            reduced = (
+                sum_sparse(entries)
+                if self._operation == "sum"
+                else mean_sparse(entries, self._weights)
+            )
+            for row in chunk_rows(tensor.name, reduced):
+                yield row._replace(start=count + row.start)
+            count += len(reduced)
+        self._entries[tensor.name] = count
+
+
+def _within(payload: Payload, tensor: TensorManifest, first: int, last: int) -> Sparse:
+    """The entries of a payload with coordinates from ``first`` to ``last``, both included."""
+    row = cast("tuple[int, ...]", tensor.spec.shape[1:])
+    coordinates = [np.empty(0, np.int64)]
+    values = [np.empty((0, *row), DTYPES[tensor.spec.dtype])]
+    for chunk in payload.chunks(tensor.name):
+        chunk_coordinates = cast("Array", chunk.coordinates)
+        chosen = _between(chunk_coordinates, first, last)
+        coordinates.append(chunk_coordinates[chosen])
+        values.append(chunk.values.reshape(chunk_coordinates.size, *row)[chosen])
+    return Sparse(np.concatenate(coordinates), np.concatenate(values))
+
+
+def _between(coordinates: Array, first: int, last: int) -> Array:
+    return np.logical_and(np.greater_equal(coordinates, first), np.less_equal(coordinates, last))
+
+
+def _ranges(payloads: Sequence[Payload], tensor: TensorManifest) -> Iterator[tuple[int, int]]:
+    """Ranges of coordinates, ascending, that together hold every entry of the tensor."""
+    itemsize = DTYPES[tensor.spec.dtype].itemsize
+    budget = max(1, SCRATCH_ENTRIES_BYTES // (8 + tensor.row_size * itemsize))
+    pieces = [
+        cast("Array", chunk.coordinates)
+        for payload in payloads
+        for chunk in payload.chunks(tensor.name)
+        if cast("Array", chunk.coordinates).size
+    ]
+    if pieces:
+        first = min(int(piece.min()) for piece in pieces)
+        last = max(int(piece.max()) for piece in pieces)
+        yield from _split(pieces, first, last, budget)
+
+
+def _split(
+    pieces: Sequence[Array], first: int, last: int, budget: int
+) -> Iterator[tuple[int, int]]:
+    width = -(-(last - first + 1) // _BUCKETS)
+    counts = _histogram(pieces, first, last, width)
+    start, total = first, 0
+    for bucket, count in enumerate(counts):
+        low = first + bucket * width
+        if total and total + count > budget:
+            yield start, low - 1
+            start, total = low, 0
+        if count > budget and width > 1:
+            yield from _split(pieces, low, min(low + width - 1, last), budget)
+            start = low + width
+        else:
+            total += count
+    if total:
+        yield start, last
+
+
+def _histogram(pieces: Sequence[Array], first: int, last: int, width: int) -> list[int]:
+    """How many coordinates from ``first`` to ``last`` fall into each bucket of ``width``."""
+    counts = np.zeros(-(-(last - first + 1) // width), np.int64)
+    for piece in pieces:
+        inside = piece[_between(piece, first, last)]
+        # Differences of int64 may need 64 bits without a sign: they wrap to exactly that.
+        offsets = inside.astype(np.uint64) - np.uint64(first % 2**64)
+        buckets = (offsets // np.uint64(width)).astype(np.int64)
+        counts += np.bincount(buckets, minlength=counts.size)
+    return counts.tolist()

@@ -1,0 +1,399 @@
+"""What is contributed: named tensors, dense or sparse, and a weight.
+
+An :class:`Update` is checked when it is made and immutable in its structure afterwards. It holds
+views of the caller's arrays, not copies: whoever keeps an update copies or encodes it first (the
+aggregator does, on receipt).
+
+**Identity of content.** :meth:`Update.digest` is XXH3-128 over the sorted names, kinds, dtypes,
+shapes, the weight and the canonical bytes (row-major, little-endian). It does not depend on how
+the arrays lie in memory nor on the blocks in which they travel, so a retransmission has the digest
+of the original. It tells equal from different; it is no protection against forgery.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, SupportsIndex, TypeAlias, cast
+
+import ml_dtypes
+import numpy as np
+import xxhash
+
+from onefold.errors import InvalidUpdate
+
+__all__ = [
+    "DTYPES",
+    "WEIGHT_MAX",
+    "Array",
+    "Signature",
+    "Sparse",
+    "Tensor",
+    "TensorSpec",
+    "Update",
+    "check_sending",
+    "check_weight",
+    "check_worker",
+    "chunks",
+    "content_digest",
+    "flat_slice",
+]
+
+Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+WEIGHT_MAX = 2**53
+
+DTYPES: Mapping[str, np.dtype[np.generic]] = MappingProxyType(
+    {
+        name: np.dtype(name)
+        for name in (
+            *("float16", "float32", "float64"),
+            *("int8", "int16", "int32", "int64"),
+            *("uint8", "uint16", "uint32", "uint64"),
+        )
+    }
+    | {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
+)
+"""The element types that can be contributed, by name."""
+
+_CHUNK_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """Values at explicit coordinates of the first axis; coordinates may repeat, in any order.
+
+    Args:
+        coordinates: int64, shape ``(entries,)``; other integer arrays are converted.
+        values: shape ``(entries, *row)``, any dtype of :data:`DTYPES`.
+        shape: The shape of the dense tensor, ``(size, *row)``, where it is known. Coordinates
+            outside ``0..size-1`` are then refused; without it any int64 is a coordinate.
+
+    Raises:
+        InvalidUpdate: Something does not fit; the message names it.
+    """
+
+    coordinates: Array
+    values: Array
+    shape: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        coordinates = _coordinates(self.coordinates)
+        values = as_tensor_array(self.values, "the values of a Sparse")
+        if values.ndim == 0 or values.shape[0] != coordinates.shape[0]:
+            raise InvalidUpdate(
+                f"a Sparse needs one value (or row of values) for each of its "
+                f"{coordinates.shape[0]} coordinates; the values have shape {values.shape}"
+            )
+        object.__setattr__(self, "coordinates", coordinates)
+        object.__setattr__(self, "values", values)
+        if self.shape is not None:
+            object.__setattr__(self, "shape", _sparse_shape(self.shape, coordinates, values))
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The shape of one value: ``()`` for numbers."""
+        return self.values.shape[1:]
+
+    def __len__(self) -> int:
+        """The number of entries."""
+        return int(self.coordinates.shape[0])
+
+    def __repr__(self) -> str:
+        return (
+            f"Sparse(entries={len(self)}, row={self.row}, dtype={self.values.dtype.name}, "
+            f"shape={self.shape})"
+        )
+
+
+Tensor: TypeAlias = Array | Sparse
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What must agree between workers for one tensor.
+
+    ``shape`` is the dense shape. For a sparse tensor whose dense shape was not declared it is
+    ``(None, *row)``.
+    """
+
+    kind: Literal["dense", "sparse"]
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
+        return f"{self.kind} {self.dtype}[{sizes}]"
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorSpec:
+        """The spec that ``tensor`` has."""
+        if isinstance(tensor, Sparse):
+            shape = (None, *tensor.row) if tensor.shape is None else tensor.shape
+            return cls("sparse", tensor.values.dtype.name, shape)
+        return cls("dense", tensor.dtype.name, tensor.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The names of an update with their specs, sorted by name."""
+
+    tensors: tuple[tuple[str, TensorSpec], ...]
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Signature:
+        """The signature of a mapping of names to tensors."""
+        return cls(tuple((name, TensorSpec.of(tensors[name])) for name in sorted(tensors)))
+
+    def difference(self, other: Signature) -> str | None:
+        """The first point in which ``other`` differs from this one, in words; None if none."""
+        ours, theirs = dict(self.tensors), dict(other.tensors)
+        for name in sorted(ours.keys() | theirs.keys()):
+            if name not in theirs:
+                return f"tensor {name!r} ({ours[name]}) is missing"
+            if name not in ours:
+                return f"tensor {name!r} ({theirs[name]}) is not expected"
+            if ours[name] != theirs[name]:
+                return f"tensor {name!r} must be {ours[name]} but is {theirs[name]}"
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    """What one worker contributes to one step.
+
+    Args:
+        tensors: Names to arrays or :class:`Sparse`; at least one.
+        weight: An integer from 0 to 2**53: the examples or tokens behind the update.
+
+    Raises:
+        InvalidUpdate: A name, array or weight cannot be used.
+    """
+
+    tensors: Mapping[str, Tensor]
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", check_weight(self.weight))
+        if not isinstance(self.tensors, Mapping) or not self.tensors:
+            raise InvalidUpdate(
+                "an update is a mapping of at least one name to an array or Sparse; "
+                f"this one is {type(self.tensors).__name__}"
+                + (" and empty" if isinstance(self.tensors, Mapping) else "")
+            )
+        checked: dict[str, Tensor] = {}
+        for name, tensor in self.tensors.items():
+            _check_name(name)
+            checked[name] = (
+                tensor if isinstance(tensor, Sparse) else as_tensor_array(tensor, repr(name))
+            )
+        ordered = {name: checked[name] for name in sorted(checked)}
+        object.__setattr__(self, "tensors", MappingProxyType(ordered))
+
+    @classmethod
+    def of(cls, update: Mapping[str, Tensor] | Tensor | Update, weight: int = 1) -> Update:
+        """An update from a mapping, or from one bare array or Sparse, whose name is then ``""``."""
+        if isinstance(update, Update):
+            return update
+        if isinstance(update, Mapping):
+            return cls(update, weight)
+        return cls({"": update}, weight)
+
+    @property
+    def signature(self) -> Signature:
+        """The names with their kinds, dtypes and shapes."""
+        return Signature.of(self.tensors)
+
+    def digest(self) -> str:
+        """XXH3-128 of the content, as 32 hexadecimal digits."""
+        return content_digest(self._contents(), self.weight)
+
+    def _contents(self) -> Iterator[tuple[str, TensorSpec, int | None, Iterator[Array]]]:
+        for name, tensor in self.tensors.items():
+            arrays: tuple[Array, ...]
+            if isinstance(tensor, Sparse):
+                arrays, entries = (tensor.coordinates, tensor.values), len(tensor)
+            else:
+                arrays, entries = (tensor,), None
+            pieces = (piece for array in arrays for _, piece in chunks(array))
+            yield name, TensorSpec.of(tensor), entries, pieces
+
+    def first_nonfinite(self) -> str | None:
+        """Where the first NaN or infinity stands, in words; None if all is finite."""
+        for name, tensor in self.tensors.items():
+            values = tensor.values if isinstance(tensor, Sparse) else tensor
+            if values.dtype.kind in "iu":
+                continue
+            for start, chunk in chunks(values):
+                finite = np.isfinite(chunk)
+                if not finite.all():
+                    index = int(np.argmin(finite))
+                    return f"tensor {name!r}, element {start + index}: {chunk[index]}"
+        return None
+
+
+def content_digest(
+    contents: Iterable[tuple[str, TensorSpec, int | None, Iterable[Array]]], weight: int
+) -> str:
+    """XXH3-128 of an update that is given in pieces; see :meth:`Update.digest`.
+
+    Args:
+        contents: For each tensor, sorted by name: the name, the spec, the number of entries (None
+            for a dense tensor), and flat pieces in order, coordinates before values.
+        weight: The update's weight.
+    """
+    hasher = xxhash.xxh3_128()
+    count = 0
+    for name, spec, entries, pieces in contents:
+        count += 1
+        hasher.update(_header([name, spec.kind, spec.dtype, spec.shape, entries]))
+        for piece in pieces:
+            hasher.update(_little_endian_bytes(piece))
+    hasher.update(_header([count, weight]))
+    return hasher.hexdigest()
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidUpdate(f"a tensor's name is a string, not {name!r}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidUpdate(f"the tensor name {name!r} cannot be written as UTF-8") from None
+
+
+def check_weight(weight: object) -> int:
+    """``weight`` as an int.
+
+    Raises:
+        InvalidUpdate: It is not an integer from 0 to 2**53.
+    """
+    if isinstance(weight, bool | np.bool_) or not isinstance(weight, SupportsIndex):
+        raise InvalidUpdate(
+            f"a weight is an integer from 0 to 2**53 (a count of examples or tokens), "
+            f"not {weight!r}"
+        )
+    value = operator.index(weight)
+    if not 0 <= value <= WEIGHT_MAX:
+        raise InvalidUpdate(f"a weight is an integer from 0 to 2**53, not {value}")
+    return value
+
+
+def check_worker(worker: object) -> None:
+    """Check a worker's name.
+
+    Raises:
+        InvalidUpdate: It is not a non-empty string that can be written as UTF-8.
+    """
+    if not isinstance(worker, str) or not worker:
+        raise InvalidUpdate(f"a worker's name is a non-empty string, not {worker!r}")
+    try:
+        worker.encode()
+    except UnicodeEncodeError:
+        raise InvalidUpdate(f"the worker name {worker!r} cannot be written as UTF-8") from None
+
+
+def check_sending(
+    step: object, worker: object, attempt: object = None, incarnation: object = None
+) -> None:
+    """Check what is said with an update.
+
+    Raises:
+        InvalidUpdate: A step is an int64, a worker a non-empty string, an attempt and an
+            incarnation integers from 0, and an incarnation comes with an attempt.
+    """
+    check_worker(worker)
+    if not _is_int(step) or not -(2**63) <= cast("int", step) < 2**63:
+        raise InvalidUpdate(f"worker {worker!r}: a step is an integer of 64 bits, not {step!r}")
+    for what, value in (("attempt", attempt), ("incarnation", incarnation)):
+        if value is not None and (not _is_int(value) or not 0 <= cast("int", value) < 2**63):
+            raise InvalidUpdate(
+                f"worker {worker!r}, step {step}: the {what} is an integer from 0, not {value!r}"
+            )
+    if incarnation is not None and attempt is None:
+        raise InvalidUpdate(
+            f"worker {worker!r}, step {step}: an incarnation ({incarnation}) needs an attempt"
+        )
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def flat_slice(array: Array, start: int, stop: int) -> Array:
+    """Elements ``start`` to ``stop`` in row-major order: a view if contiguous, else a copy."""
+    if array.flags.c_contiguous:
+        return array.reshape(-1)[start:stop]
+    return array.flat[start:stop]
+
+
+def chunks(array: Array, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[int, Array]]:
+    """``(start, flat piece)`` of ``array`` in row-major order, few bytes at a time.
+
+    A contiguous array is not copied; another is copied piece by piece, never whole.
+    """
+    size = max(1, chunk_bytes // array.itemsize)
+    for start in range(0, array.size, size):
+        yield start, flat_slice(array, start, start + size)
+
+
+def as_tensor_array(value: object, what: str) -> Array:
+    """``value`` as an array of one of the :data:`DTYPES` in this machine's byte order.
+
+    Raises:
+        InvalidUpdate: It is no array, or its dtype cannot be contributed; ``what`` names it.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        raise InvalidUpdate(
+            f"tensor {what} must be a NumPy array or a Sparse, not {type(value).__name__}"
+        )
+    array = np.asarray(value)
+    if array.dtype.name not in DTYPES:
+        raise InvalidUpdate(
+            f"tensor {what} has dtype {array.dtype.name}; the dtypes are {', '.join(DTYPES)}"
+        )
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _coordinates(value: object) -> Array:
+    array = np.asarray(value)
+    if array.ndim != 1:
+        raise InvalidUpdate(f"coordinates must have one dimension, not shape {array.shape}")
+    if array.size == 0 and array.dtype.kind == "f" and not isinstance(value, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise InvalidUpdate(f"coordinates must be integers, not {array.dtype.name}")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise InvalidUpdate(f"coordinate {int(array.max())} does not fit int64")
+    return array.astype(np.int64, copy=False)
+
+
+def _sparse_shape(shape: tuple[int, ...], coordinates: Array, values: Array) -> tuple[int, ...]:
+    sizes = tuple(operator.index(size) for size in shape)
+    if not sizes or min(sizes) < 0 or sizes[1:] != values.shape[1:]:
+        raise InvalidUpdate(
+            f"the dense shape of a Sparse with rows of shape {values.shape[1:]} is "
+            f"(size, {', '.join(map(str, values.shape[1:]))}), not {sizes}"
+        )
+    if coordinates.size:
+        for coordinate in (int(coordinates.min()), int(coordinates.max())):
+            if not 0 <= coordinate < sizes[0]:
+                raise InvalidUpdate(
+                    f"coordinate {coordinate} is outside a tensor of {sizes[0]} rows "
+                    f"(shape {sizes})"
+                )
+    return sizes
+
+
+def _header(fields: list[object]) -> bytes:
+    """Length-prefixed JSON, so that no two sequences of pieces have the same bytes."""
+    text = json.dumps(fields, separators=(",", ":")).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def _little_endian_bytes(piece: Array) -> memoryview:
+    little = piece.astype(piece.dtype.newbyteorder("<"), copy=False)
+    return memoryview(little.view(np.uint8).data)

@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
-.PHONY: help setup demo test lint format clean
+.PHONY: help setup demo test lint format docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -28,6 +28,9 @@ lint: $(INSTALLED) ## Run the linters and type checks only
 format: $(INSTALLED) ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(INSTALLED) ## Rewrite docs/commands.md from the command line's --help
+	$(BIN)/python docs/commands.py > docs/commands.md
 
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

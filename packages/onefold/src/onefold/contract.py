@@ -91,7 +91,7 @@ def _exact_sum(values: list[Number]) -> Number:
         return infinite.pop()
     if len(floats) == len(values) and all(map(_is_negative_zero, floats)):
         return -0.0
-    return _nearest_float(sum(map(Fraction, values), start=Fraction(0)))
+    return _nearest_float(sum((Fraction(value) for value in values), start=Fraction(0)))
 
 
 def _nearest_float(exact: Fraction) -> float:

@@ -39,6 +39,7 @@ __all__ = [
     "check_worker",
     "chunks",
     "content_digest",
+    "first_nonfinite",
     "flat_slice",
 ]
 
@@ -225,12 +226,9 @@ class Update:
         """Where the first NaN or infinity stands, in words; None if all is finite."""
         for name, tensor in self.tensors.items():
             values = tensor.values if isinstance(tensor, Sparse) else tensor
-            if values.dtype.kind in "iu":
-                continue
             for start, chunk in chunks(values):
-                finite = np.isfinite(chunk)
-                if not finite.all():
-                    index = int(np.argmin(finite))
+                index = first_nonfinite(chunk)
+                if index is not None:
                     return f"tensor {name!r}, element {start + index}: {chunk[index]}"
         return None
 
@@ -254,6 +252,15 @@ def content_digest(
             hasher.update(_little_endian_bytes(piece))
     hasher.update(_header([count, weight]))
     return hasher.hexdigest()
+
+
+def first_nonfinite(values: Array) -> int | None:
+    """The index of the first NaN or infinity in a flat array; None if all is finite."""
+    if values.dtype.kind in "iu":
+        return None
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        finite = np.isfinite(values)
+    return None if finite.all() else int(np.argmin(finite))
 
 
 def _check_name(name: object) -> None:

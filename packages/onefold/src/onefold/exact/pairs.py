@@ -43,16 +43,14 @@ def two_sum(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray
     return total, error
 
 
-def two_product(
-    left: FloatArray, right: FloatArray | np.float64
-) -> tuple[FloatArray, FloatArray]:
+def two_product(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """``(product, error)``: the rounded product, and what rounding took from it, exactly.
 
     One side must be an integer, lest the error underflow.
     """
     product = left * right
     left_high, left_low = _split(left)
-    right_high, right_low = _split(np.asarray(right))
+    right_high, right_low = _split(right)
     error = left_high * right_high - product
     error += left_high * right_low
     error += left_low * right_high
@@ -80,18 +78,18 @@ class Pair:
     error: FloatArray | None = None
 
     @classmethod
-    def zeros(cls, size: int) -> Pair:
-        """The sum of nothing."""
-        return cls(np.full(size, -0.0))
+    def zeros(cls, shape: tuple[int, ...]) -> Pair:
+        """Sums of nothing."""
+        return cls(np.full(shape, -0.0))
 
     def add(self, values: FloatArray) -> None:
         """Add one value to each sum."""
         self.high, error = two_sum(self.high, values)
         self.add_low(error)
 
-    def add_product(self, values: FloatArray, weight: FloatArray | np.float64) -> None:
-        """Add ``weight * values``; the weights are integers."""
-        product, error = two_product(values, weight)
+    def add_product(self, values: FloatArray, weights: FloatArray) -> None:
+        """Add ``weights * values``; the weights are integers."""
+        product, error = two_product(values, weights)
         self.add(product)
         self.add_low(error)
 
@@ -103,9 +101,10 @@ class Pair:
             self.low = values
             return
         self.low, dropped = two_sum(self.low, values)
-        self._add_error(dropped)
+        self.add_error(dropped)
 
-    def _add_error(self, dropped: FloatArray) -> None:
+    def add_error(self, dropped: FloatArray) -> None:
+        """Take note that values of this size were dropped."""
         if dropped.any():
             size = np.abs(dropped)
             self.error = size if self.error is None else self.error + size
@@ -131,7 +130,7 @@ def merge(left: Pair, right: Pair) -> Pair:
     high, error = two_sum(left.high, right.high)
     merged = Pair(high, left.low, left.error)
     if right.error is not None:
-        merged._add_error(right.error)
+        merged.add_error(right.error)
     if right.low is not None:
         merged.add_low(right.low)
     merged.add_low(error)

@@ -40,26 +40,24 @@ def to_odd(values: npt.NDArray[_Float], residual: FloatArray) -> npt.NDArray[_Fl
         residual: What that rounding took, or anything with its sign. A zero of ``values`` must
             have that sign too.
     """
-    inexact = residual != 0
+    inexact = np.abs(residual) > 0  # not so for the NaN beside an infinity
     if not inexact.any():
         return values
-    bits = values.view(np.int64 if values.dtype == np.float64 else np.int32).copy()
-    bits -= inexact & (np.signbit(values) != np.signbit(residual))
-    bits |= inexact
-    return bits.view(values.dtype)
+    bits = values.view(np.int64) if values.dtype == np.float64 else values.view(np.int32)
+    away = inexact & (np.signbit(values) != np.signbit(residual))
+    odd: npt.NDArray[_Float] = np.bitwise_or(bits - away, inexact).view(values.dtype)
+    return odd
 
 
 def narrow(values: FloatArray, dtype: np.dtype[np.generic]) -> Array:
-    """``values``, exact or rounded to odd, in a float type narrower than float64, rounded once."""
+    """``values``, exact or rounded to odd, in a float type, rounded once."""
     if dtype != _BFLOAT16:
         return values.astype(dtype)
     single = values.astype(np.float32)
     return to_odd(single, values - single).astype(dtype)
 
 
-def round_pair(
-    high: FloatArray, low: FloatArray | None, dtype: np.dtype[np.generic]
-) -> Array:
+def round_pair(high: FloatArray, low: FloatArray | None, dtype: np.dtype[np.generic]) -> Array:
     """``high + low`` in ``dtype``, rounded once; where ``low`` is zero the sign of zero is kept."""
     if dtype == np.float64:
         return high if low is None else np.where(low == 0, high, high + low)

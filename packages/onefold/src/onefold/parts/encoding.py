@@ -54,7 +54,7 @@ class PartWriter:
         self.schema = part_schema(kind, dtype)
 
     def parts(self, rows: Iterable[Row]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-        """The parts that hold ``rows``: at least one, each to be read before the next is taken."""
+        """The parts that hold ``rows``, at least one; each is read before the next is taken."""
         blocks = _packed(rows)
         following = next(blocks, None)
 
@@ -68,9 +68,13 @@ class PartWriter:
                 if block and size_bytes + sum(row.size_bytes for row in block) > PART_BYTES_MAX:
                     return
 
-        yield self.schema, batches(following)
-        while following is not None:
-            yield self.schema, batches(following)
+        while True:
+            part = batches(following)
+            yield self.schema, part
+            for _ in part:  # what was not read is passed over
+                pass
+            if following is None:
+                return
 
     def _batch(self, block: list[Row]) -> pa.RecordBatch:
         names, starts, coordinates, values = zip(*block, strict=True)

@@ -55,7 +55,11 @@ class TensorManifest:
         """
         fields = _object(value, {"name", "kind", "dtype", "shape", "entries"}, "a tensor")
         name, kind, dtype = fields["name"], fields["kind"], fields["dtype"]
-        if not isinstance(name, str) or kind not in ("dense", "sparse") or dtype not in DTYPES:
+        if (
+            not isinstance(name, str)
+            or kind not in ("dense", "sparse")
+            or (not isinstance(dtype, str) or dtype not in DTYPES)
+        ):
             raise ProtocolError(
                 f"a tensor has a name, a kind (dense or sparse) and a known dtype, "
                 f"not {name!r}, {kind!r}, {dtype!r}"
@@ -63,7 +67,7 @@ class TensorManifest:
         sparse = kind == "sparse"
         shape = _shape(fields["shape"], name, sparse=sparse)
         entries = _entries(fields["entries"], name, sparse=sparse)
-        spec = TensorSpec(kind, cast("str", dtype), shape)
+        spec = TensorSpec(kind, dtype, shape)
         tensor = cls(name, spec, entries)
         if tensor.length * tensor.row_size > _SIZE_MAX:
             raise ProtocolError(f"tensor {name!r} ({spec}) is larger than can be addressed")

@@ -14,7 +14,16 @@ import pyarrow as pa
 from onefold.errors import Damaged, ProtocolError
 from onefold.parts.encoding import part_schema
 from onefold.parts.manifest import Manifest, TensorManifest
-from onefold.update import DTYPES, Array, Sparse, Tensor, TensorSpec, Update, content_digest
+from onefold.update import (
+    DTYPES,
+    Array,
+    Sparse,
+    Tensor,
+    TensorSpec,
+    Update,
+    content_digest,
+    first_nonfinite,
+)
 
 __all__ = ["Chunk", "Payload"]
 
@@ -88,12 +97,9 @@ class Payload:
     def first_nonfinite(self) -> str | None:
         """Where the first NaN or infinity stands, in words; None if all is finite."""
         for name, tensor in self._tensors.items():
-            if DTYPES[tensor.spec.dtype].kind in "iu":
-                continue
             for chunk in self._chunks[name]:
-                finite = np.isfinite(chunk.values)
-                if not finite.all():
-                    index = int(np.argmin(finite))
+                index = first_nonfinite(chunk.values)
+                if index is not None:
                     element = chunk.start * tensor.row_size + index
                     return f"tensor {name!r}, element {element}: {chunk.values[index]}"
         return None

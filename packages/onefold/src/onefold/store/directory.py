@@ -21,7 +21,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -55,13 +55,16 @@ class DirectoryStore:
 
     def open(self) -> None:
         """Lock the directory, open the ledger, sweep what a crash left half done."""
-        with _as_store_error(f"the directory {self._directory} cannot be opened"):
-            self._staged.mkdir(parents=True, exist_ok=True)
-            self._aggregates.mkdir(exist_ok=True)
-            self._lock = _locked(self._directory / "lock")
-            self._open_tables = Tables(self._directory / "ledger.sqlite")
-            sync_directory(self._directory)
-            self._sweep()
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            with _as_store_error(f"the directory {self._directory} cannot be opened"):
+                self._staged.mkdir(parents=True, exist_ok=True)
+                self._aggregates.mkdir(exist_ok=True)
+                self._lock = _locked(self._directory / "lock")
+                self._open_tables = Tables(self._directory / "ledger.sqlite")
+                sync_directory(self._directory)
+                self._sweep()
+            undo.pop_all()
 
     def close(self) -> None:
         """Close the ledger and give the lock back."""

@@ -76,11 +76,12 @@ class Tables:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
-            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self._database.execute("pragma journal_mode = wal")
             self._database.executescript(_SCHEMA)
         except sqlite3.Error as error:
+            self._database.close()
             raise StoreError(f"the ledger {path} cannot be opened: {error}") from error
         with self._transaction(durable=True):
             self.run = self._meta("run", uuid.uuid4().hex)

@@ -117,8 +117,8 @@ class ClosedContract:
         aggregator.close(7)
         sendings = [("a", 1.0, 0, 1), ("a", 2.0, 2, 1), ("a", 9.0, 1, 1), ("b", 2.0, 1, None)]
         receipts = [
-            aggregator.push(7, worker, one(value), attempt=attempt, incarnation=counted_as)
-            for worker, value, attempt, counted_as in sendings
+            aggregator.push(7, worker, one(value), attempt=attempt, incarnation=incarnation)
+            for worker, value, attempt, incarnation in sendings
         ]
         assert statuses(receipts) == [Status.CLOSED] * 4
         assert [receipt.counted for receipt in receipts] == [False] * 4

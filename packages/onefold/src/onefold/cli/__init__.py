@@ -1,0 +1,71 @@
+"""The command line: ``onefold serve``, ``onefold run``, ``onefold status``.
+
+This is, with ``onefold.connect()``, the one place where environment variables are read
+(``ONEFOLD_ADDRESS``). What a command needs is imported when the command runs, so that ``--help``
+is quick. Errors that onefold raises on purpose are one line on standard error: exit status 2 for
+what was typed, 1 for what happened.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+import onefold
+from onefold.cli import run, serve, status
+from onefold.errors import InvalidInput, OnefoldError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="onefold",
+    help="Gradient aggregation in which every update counts exactly once and every sum is exactly "
+    "rounded.\n\n"
+    "\b\n"
+    "Train over several workers on this machine:\n"
+    "  onefold run --workers 4 -- python train.py\n"
+    "Serve workers on other machines:\n"
+    "  onefold serve DIRECTORY --workers 4 --listen 0.0.0.0:7000",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("serve")(serve.serve)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
+app.command("status")(status.status)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"onefold {onefold.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the version and exit.",
+    ),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; the entry point ``onefold``."""
+    try:
+        app()
+    except InvalidInput as error:
+        sys.exit(_complain(error, 2))
+    except OnefoldError as error:
+        sys.exit(_complain(error, 1))
+
+
+def _complain(error: OnefoldError, exit_status: int) -> int:
+    typer.echo(f"onefold: {error}", err=True)
+    return exit_status

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import flight
 
 from onefold.errors import InvalidInput
-from onefold.faults import KINDS, Call, Faults, Proxy
+from onefold.faults import KINDS, Call, Fate, Faults, Proxy
 
 BOUND_SECONDS = 20.0
 
@@ -118,8 +118,7 @@ class TestDecisions:
     def test_a_lost_call_is_nothing_else(self) -> None:
         fate = Faults(1, 1, 1, 1, 1).fate(Call("push"))
         assert fate.lose
-        assert not (fate.lose_reply or fate.reorder or fate.delay_seconds)
-        assert fate.repeat_after_seconds is None
+        assert fate == Fate(lose=True)
 
     def test_times_are_bounded(self) -> None:
         faults = Faults(repeat=1, delay=1, delay_seconds_max=0.25)
@@ -155,7 +154,7 @@ class FakeServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow is un
         with self.changed:
             assert self.changed.wait_for(lambda: condition(self.seen), BOUND_SECONDS)
 
-    def do_put(self, context: object, descriptor: object, reader: object, writer: object) -> None:
+    def do_put(self, _context: object, _descriptor: object, reader: object, writer: object) -> None:
         values: list[int] = []
         metadata: list[bytes] = []
         while True:
@@ -171,11 +170,11 @@ class FakeServer(flight.FlightServerBase):  # type: ignore[misc] # pyarrow is un
         writer.write(str(sum(values)).encode())  # type: ignore[attr-defined]
         writer.write(b"|".join(metadata))  # type: ignore[attr-defined]
 
-    def do_action(self, context: object, action: flight.Action) -> list[flight.Result]:
+    def do_action(self, _context: object, action: flight.Action) -> list[flight.Result]:
         self.note("action", action.body.to_pybytes())
         return [flight.Result(action.body), flight.Result(pa.py_buffer(b"done"))]
 
-    def do_get(self, context: object, ticket: flight.Ticket) -> flight.GeneratorStream:
+    def do_get(self, _context: object, ticket: flight.Ticket) -> flight.GeneratorStream:
         self.note("get", ticket.ticket)
         batches = (pa.record_batch([[number]], schema=SCHEMA) for number in range(3))
         return flight.GeneratorStream(SCHEMA, ((batch, b"m") for batch in batches))

@@ -35,7 +35,8 @@ class Policy:
             the first closed step, before that of the earliest contribution that stands.
         open_steps_max: The span of steps that may be open at a time; a push beyond is ``too_far``.
         sync_each_push: Make each accepted update survive a power cut, not only a crash.
-        keep_steps: How many of the newest aggregates keep their tensors; default: all.
+        keep_steps: How many aggregates, of the last steps to close, keep their tensors; default:
+            all.
 
     Raises:
         InvalidPolicy: A value is out of range, or two contradict each other.

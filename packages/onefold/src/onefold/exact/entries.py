@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onefold.exact.blocks import BLOCK_ELEMENTS
 from onefold.exact.groups import Groups
 from onefold.exact.pairs import IndexArray
 from onefold.exact.stored import IntegerArray
@@ -62,7 +61,7 @@ class Entries:
         cls,
         parts: list[Sparse],
         weights: tuple[int, ...] | None,
-        block_elements: int = BLOCK_ELEMENTS,
+        block_elements: int,
     ) -> Entries:
         """The entries of ``parts``, which have one dtype and row shape, with their weights."""
         values = np.concatenate([part.values for part in parts])

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from onefold.errors import InvalidUpdate, Mismatch, NoContributions
+from onefold.exact.blocks import BLOCK_ELEMENTS
 from onefold.exact.certain import Addends, exact_quotients
 from onefold.exact.entries import Entries, Span
 from onefold.exact.finish import finish
@@ -90,12 +91,12 @@ def _reduce(
     parts: list[Sparse], weighting: Weighting, dtype: np.dtype[np.generic], fill: _Fill
 ) -> Sparse:
     row = parts[0].row
-    entries = Entries.of(parts, weighting.weights)
+    entries = Entries.of(parts, weighting.weights, BLOCK_ELEMENTS)
     coordinates = entries.groups.coordinates
     result = np.empty((coordinates.size, math.prod(row)), dtype)
     with np.errstate(all="ignore"):
         fill(entries, weighting.divisor, result)
-    return Sparse(coordinates, result.reshape(-1, *row), parts[0].shape)
+    return Sparse(coordinates, result.reshape(coordinates.size, *row), parts[0].shape)
 
 
 def _fill_quotients(entries: Entries, divisor: int, result: Array) -> None:

@@ -85,7 +85,7 @@ class Store(Protocol):
         """
 
     def prune(self, keep_steps: int) -> None:
-        """Drop the tensors of all but the newest ``keep_steps`` aggregates."""
+        """Drop the tensors of all but the last ``keep_steps`` steps to close."""
 
     def staged_bytes(self) -> int:
         """How many bytes of parts are staged."""

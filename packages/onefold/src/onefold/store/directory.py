@@ -152,7 +152,7 @@ class DirectoryStore:
         return read_part(self._aggregates / str(step) / f"{part}.arrow")
 
     def prune(self, keep_steps: int) -> None:
-        """Drop the tensors of all but the newest aggregates."""
+        """Drop the tensors of all but the last steps to close."""
         for step in self._tables.prune(keep_steps):
             shutil.rmtree(self._aggregates / str(step), ignore_errors=True)
 

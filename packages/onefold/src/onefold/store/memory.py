@@ -111,9 +111,9 @@ class MemoryStore:
             return _read(self._aggregates[step][part])
 
     def prune(self, keep_steps: int) -> None:
-        """Drop the tensors of all but the newest aggregates."""
+        """Drop the tensors of all but the last steps to close."""
         with self._lock:
-            for step in sorted(self._closed)[:-keep_steps]:
+            for step in list(self._closed)[:-keep_steps]:
                 self._aggregates.pop(step, None)
                 self._pruned.add(step)
 

@@ -58,8 +58,8 @@ create table if not exists refusal (
     step integer not null, worker text not null, reason text not null, primary key (step, worker)
 ) without rowid;
 create table if not exists closed (
-    step integer primary key, outcome text not null, closed_at real not null,
-    pruned integer not null default 0
+    number integer primary key, step integer not null unique, outcome text not null,
+    closed_at real not null, pruned integer not null default 0
 );
 create table if not exists contributor (
     step integer not null, worker text not null, incarnation integer, attempt integer,
@@ -143,11 +143,11 @@ class Tables:
         return row is not None and bool(row[0])
 
     def prune(self, keep_steps: int) -> list[int]:
-        """Mark all but the newest closed steps as pruned, and say which were not before."""
+        """Mark all but the last steps to close as pruned, and say which were not before."""
         with self._transaction(durable=False):
             rows = self._rows(
                 "update closed set pruned = 1 where pruned = 0 and step not in "
-                "(select step from closed order by step desc limit ?) returning step",
+                "(select step from closed order by number desc limit ?) returning step",
                 keep_steps,
             )
         return [row[0] for row in rows]

@@ -203,15 +203,15 @@ class ClosedContract:
             assert (repeat.status, repeat.counted, repeat.counted_as) == (Status.CLOSED, True, 0)
         assert [number(aggregator.pull(step, timeout_seconds=0)) for step in (3, 4)] == [3, 4]
 
-    def test_pruning_goes_by_step(self, make_aggregator: MakeAggregator) -> None:
-        """The newest are the highest steps, in whatever order they closed."""
+    def test_pruning_goes_by_closing(self, make_aggregator: MakeAggregator) -> None:
+        """The newest are the last to close, so whoever waits for a step can read it."""
         aggregator = make_aggregator(Policy(keep_steps=1))
         push_all(aggregator, [(7, "a", 2), (8, "a", 3)])
         aggregator.close(8)
-        aggregator.close(7)
-        assert number(aggregator.pull(8, timeout_seconds=0)) == 3
+        assert number(aggregator.close(7)) == 2
+        assert number(aggregator.pull(7, timeout_seconds=0)) == 2
         with pytest.raises(Expired):
-            aggregator.pull(7, timeout_seconds=0)
+            aggregator.pull(8, timeout_seconds=0)
 
     def test_stands_tells_whether_to_resend(self, make_aggregator: MakeAggregator) -> None:
         """An open step has that sending, or a later one, or it is to be sent again."""

@@ -1,0 +1,219 @@
+"""The command line: what it prints, and with which exit status it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onefold
+
+BOUND_SECONDS = 60.0
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "onefold", *map(str, arguments)]
+
+
+def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=BOUND_SECONDS,
+        env={**os.environ, "COLUMNS": "100", **environment},
+    )
+
+
+@contextmanager
+def serving(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server process and its address; it is stopped at the end if it is still there."""
+    with subprocess.Popen(
+        command("serve", *arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("listening on grpc://127.0.0.1:"), line
+            yield process, line.split()[-1]
+        finally:
+            process.kill()
+
+
+class TestHelp:
+    def test_it_teaches(self) -> None:
+        result = call("--help")
+        assert result.returncode == 0
+        assert "onefold run --workers 4 -- python train.py" in result.stdout
+        assert {"serve", "run", "status"} <= set(result.stdout.split())
+
+    @pytest.mark.parametrize("name", ["serve", "run", "status"])
+    def test_every_command_has_an_example(self, name: str) -> None:
+        result = call(name, "--help")
+        assert result.returncode == 0
+        assert f"onefold {name} " in result.stdout.partition("Example")[2]
+
+    def test_the_version_is_that_of_the_package(self) -> None:
+        assert call("--version").stdout == f"onefold {onefold.__version__}\n"
+
+    def test_help_loads_nothing_heavy(self) -> None:
+        source = (
+            "import sys; from onefold.cli import app; "
+            "heavy = {'numpy', 'pyarrow', 'rich'} & set(sys.modules); print(sorted(heavy))"
+        )
+        result = subprocess.run(
+            [sys.executable, "-c", source], check=True, capture_output=True, text=True
+        )
+        assert result.stdout == "[]\n"
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("serve", "D"), "exactly one of --workers N, --roster a,b,c and --joined"),
+            (("serve", "D", "--workers", 2, "--joined"), "exactly one of --workers N"),
+            (("serve", "D", "--workers", 0), "must be an integer of at least 1, not 0"),
+            (("serve", "D", "--roster", "a,a"), "names each worker once"),
+            (("serve", "D", "--workers", 2, "--minimum", 1), "needs deadline_seconds"),
+            (("serve", "D", "--workers", 2, "--operation", "max"), "max"),
+            (("run", "--workers", 2, "--faults", "loose=1", "--", "x"), "'loose=1' is no fault"),
+            (("run", "--workers", 2, "--faults", "lose=2", "--", "x"), "number from 0 to 1, not 2"),
+            (("run", "--workers", 0, "--", "x"), "at least 1 worker, not 0"),
+            (("run", "--workers", 2), "COMMAND"),
+            (("run", "--", "x"), "--workers"),
+            (("status",), "give grpc://HOST:PORT, or set ONEFOLD_ADDRESS"),
+        ],
+    )
+    def test_what_is_typed_wrongly_is_explained(
+        self, tmp_path: Path, arguments: tuple[object, ...], message: str
+    ) -> None:
+        placed = [tmp_path / "store" if word == "D" else word for word in arguments]
+        result = call(*placed, ONEFOLD_ADDRESS="")
+        assert result.returncode == 2
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.stderr
+        assert not (tmp_path / "store").exists()
+
+
+class TestServe:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_ends_it_cleanly(self, tmp_path: Path, number: signal.Signals) -> None:
+        with serving(tmp_path, "--workers", 1) as (process, address):
+            with onefold.connect(address, "a") as client:
+                assert client.joined.incarnation == 1
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=BOUND_SECONDS)
+            assert process.returncode == 0
+            assert errors == ""
+
+    def test_a_second_server_on_the_directory_is_refused(self, tmp_path: Path) -> None:
+        with serving(tmp_path, "--workers", 1):
+            result = call("serve", tmp_path, "--workers", 1)
+        assert result.returncode == 1
+        assert len(result.stderr.splitlines()) == 1
+        assert str(tmp_path) in result.stderr
+
+    def test_a_busy_port_is_refused(self, tmp_path: Path) -> None:
+        with serving(tmp_path / "one", "--workers", 1) as (_, address):
+            listen = address.removeprefix("grpc://")
+            result = call("serve", tmp_path / "two", "--workers", 1, "--listen", listen)
+        assert result.returncode == 1
+        assert len(result.stderr.splitlines()) == 1
+        assert listen in result.stderr
+
+
+class TestStatus:
+    def test_it_shows_who_is_missing(self, tmp_path: Path) -> None:
+        with serving(tmp_path, "--roster", "a,b") as (_, address):
+            with onefold.connect(address, "a") as client:
+                client.push(0, np.zeros(3))
+            text = call("status", address)
+            answer = json.loads(call("status", "--json", ONEFOLD_ADDRESS=address).stdout)
+        assert text.returncode == 0
+        assert "step 0: a contributed, missing b" in text.stdout
+        assert answer["highest_closed"] is None
+        assert answer["roster"] == ["a", "b"]
+        assert answer["receipts"] == {"accepted": 1}
+
+    def test_a_server_that_is_not_there_is_told(self) -> None:
+        result = call("status", "grpc://127.0.0.1:9")
+        assert result.returncode == 1
+        assert "127.0.0.1:9" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+WORKER = (
+    "import onefold, numpy, json\n"
+    "with onefold.connect() as client:\n"
+    "    total = client.reduce(0, numpy.ones(2)).tensor.tolist()\n"
+    "print(json.dumps({'worker': client.joined.worker, 'total': total}))\n"
+)
+
+
+class TestRun:
+    def test_results_and_a_summary_come_out(self, tmp_path: Path) -> None:
+        summary = tmp_path / "summary.json"
+        worker = (sys.executable, "-c", WORKER)
+        result = call("run", "--workers", 2, "--summary", summary, "--", *worker)
+        assert result.returncode == 0, result.stderr
+        assert [json.loads(line) for line in result.stdout.splitlines()] == [
+            {"worker": "0", "total": [2.0, 2.0]},
+            {"worker": "1", "total": [2.0, 2.0]},
+        ]
+        assert "steps closed" in result.stderr
+        written = json.loads(summary.read_text())
+        assert written["succeeded"] is True
+        assert written["progress"]["closed_steps"] == 1
+        assert written["workers"]["1"]["exit_status"] == 0
+        assert written["traffic"] is None
+
+    def test_the_directory_keeps_the_output(self, tmp_path: Path) -> None:
+        worker = (sys.executable, "-c", WORKER)
+        result = call("run", "--workers", 1, "--directory", tmp_path / "run", "--", *worker)
+        assert result.returncode == 0, result.stderr
+        assert '"worker": "0"' in (tmp_path / "run" / "worker-0.out").read_text()
+        assert (tmp_path / "run" / "store").is_dir()
+
+    def test_a_job_that_fails_has_exit_status_1(self, tmp_path: Path) -> None:
+        summary = tmp_path / "summary.json"
+        worker = (sys.executable, "-c", "raise SystemExit('no luck')")
+        result = call("run", "--workers", 1, "--summary", summary, "--verbose", "--", *worker)
+        assert result.returncode == 1
+        assert "no luck" in result.stderr
+        assert json.loads(summary.read_text())["succeeded"] is False
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_an_interruption_takes_everybody_along(
+        self, tmp_path: Path, number: signal.Signals
+    ) -> None:
+        source = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+        arguments = ("--workers", 1, "--verbose", "--directory", tmp_path)
+        with subprocess.Popen(
+            command("run", *arguments, "--", sys.executable, "-c", source),
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            line = next(line for line in process.stderr if line.startswith("worker-0: "))
+            process.send_signal(number)
+            process.communicate(timeout=BOUND_SECONDS)
+        assert process.returncode == 130
+        pid = int(line.split()[1])
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        # The server is gone as well: its store can be opened.
+        with onefold.Aggregator(tmp_path / "store", onefold.Policy(roster=["0"])):
+            pass

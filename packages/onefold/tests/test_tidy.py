@@ -19,6 +19,7 @@ CODE = sorted(
 )
 
 FLOORS = [
+    "receipt",
     "errors",
     "contract",
     "update",
@@ -30,6 +31,7 @@ FLOORS = [
     "reduction",
     "aggregate",
     "status",
+    "register",
     "aggregator",
     "wire",
     "server",

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from onefold.exact import mean_sparse as mean_sparse
     from onefold.exact import sum_dense as sum_dense
     from onefold.exact import sum_sparse as sum_sparse
-    from onefold.ledger import Receipt as Receipt
-    from onefold.ledger import Status as Status
     from onefold.policy import Policy as Policy
+    from onefold.receipt import Receipt as Receipt
+    from onefold.receipt import Status as Status
     from onefold.server import Server as Server
     from onefold.update import Signature as Signature
     from onefold.update import Sparse as Sparse
@@ -42,8 +42,8 @@ _HOME = {
     "mean_sparse": "exact",
     "sum_dense": "exact",
     "sum_sparse": "exact",
-    "Receipt": "ledger",
-    "Status": "ledger",
+    "Receipt": "receipt",
+    "Status": "receipt",
     "Policy": "policy",
     "Server": "server",
     "Signature": "update",

@@ -30,10 +30,7 @@ Messages say what was expected, what came, from which worker at which step, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from onefold.ledger import Receipt
+from onefold.receipt import Receipt
 
 __all__ = [
     "AddressInUse",

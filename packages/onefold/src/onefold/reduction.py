@@ -9,18 +9,27 @@ alone is never split).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
 from onefold.errors import SumOverflow
 from onefold.exact import mean_dense, mean_sparse, sum_dense, sum_sparse
-from onefold.parts import BLOCK_BYTES, PartWriter, Payload, Row, TensorManifest, chunk_rows
+from onefold.parts import (
+    BLOCK_BYTES,
+    Manifest,
+    PartWriter,
+    Payload,
+    Row,
+    TensorManifest,
+    chunk_rows,
+)
 from onefold.policy import Operation
-from onefold.store.base import Part
+from onefold.store.base import Part, Store
 from onefold.update import DTYPES, Array, Sparse, TensorSpec
 
-__all__ = ["SCRATCH_ENTRIES_BYTES", "Reduction"]
+__all__ = ["SCRATCH_ENTRIES_BYTES", "Reduction", "write_aggregate"]
 
 SCRATCH_ENTRIES_BYTES = 32 << 20
 """About how many bytes of entries of a sparse tensor, from all workers, are summed at a time."""
@@ -112,6 +121,26 @@ class Reduction:
                 yield row._replace(start=count + row.start)
             count += len(reduced)
         self._entries[tensor.name] = count
+
+
+def write_aggregate(
+    store: Store,
+    step: int,
+    payloads: Sequence[Payload],
+    *,
+    weights: Sequence[int],
+    operation: Operation,
+) -> Manifest:
+    """Reduce contributions into a store, durable but not yet visible.
+
+    Returns:
+        The manifest of the aggregate; its weight is 1.
+    """
+    reduction = Reduction(payloads, weights, operation)
+    written = store.write_aggregate(step, reduction.parts())
+    names = tuple(name for name, _ in written)
+    manifest = Manifest(reduction.tensors(), weight=1, digest="", parts=names)
+    return replace(manifest, digest=Payload(manifest, [part for _, part in written]).digest())
 
 
 def _within(payload: Payload, tensor: TensorManifest, first: int, last: int) -> Sparse:

@@ -23,10 +23,8 @@ from onefold.ledger.events import (
     Joined,
     Outcome,
     Push,
-    Receipt,
     RefusalNoted,
     SignatureFixed,
-    Status,
     StepClosed,
     StepOpened,
     Unrecorded,
@@ -35,6 +33,7 @@ from onefold.ledger.events import (
 )
 from onefold.ledger.machine import Ledger
 from onefold.ledger.rules import RULES
+from onefold.receipt import Receipt, Status
 
 __all__ = [
     "RULES",

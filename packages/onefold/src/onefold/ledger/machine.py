@@ -27,10 +27,8 @@ from onefold.ledger.events import (
     IncarnationSeen,
     Joined,
     Push,
-    Receipt,
     RefusalNoted,
     SignatureFixed,
-    Status,
     StepClosed,
     StepOpened,
     Unrecorded,
@@ -41,6 +39,7 @@ from onefold.ledger.members import Members
 from onefold.ledger.rules import Situation, decide
 from onefold.ledger.steps import OpenStep, Steps
 from onefold.policy import Policy
+from onefold.receipt import Receipt, Status
 from onefold.update import Signature
 
 __all__ = ["Ledger"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from onefold.ledger.events import Contribution, Push, Status, StepClosed
+from onefold.ledger.events import Contribution, Push, StepClosed
+from onefold.receipt import Status
 from onefold.update import Signature
 
 __all__ = ["RULES", "Situation", "decide"]

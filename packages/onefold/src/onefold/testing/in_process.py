@@ -9,7 +9,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
-from onefold.aggregator import Aggregate, Aggregator
+from onefold.aggregate import Aggregate
+from onefold.aggregator import Aggregator
 from onefold.errors import Fenced
 from onefold.ledger import Joined, Receipt, Status
 from onefold.update import Tensor, Update

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from onefold.aggregator import Aggregate, Aggregator
+from onefold.aggregate import Aggregate
+from onefold.aggregator import Aggregator
 from onefold.ledger import Receipt, Status
 from onefold.parts import encode, manifest_of
 from onefold.policy import Policy

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onefold.aggregator import Aggregate
+from onefold.aggregate import Aggregate
 from onefold.errors import Fenced, InvalidUpdate, NotYet, NoUpdate, Refused, UnknownWorker
 from onefold.ledger import Joined, Receipt, Status
 from onefold.policy import Policy

@@ -51,6 +51,22 @@ def _cancellation(form: Format, weights: Weights, rng: Random) -> list[Number]:
     return column
 
 
+def _remainder(form: Format, weights: Weights, rng: Random) -> list[Number]:
+    """Large values that cancel and leave a few that overlap, just below what they leave exact."""
+    width = rng.choice([form.precision, form.precision // 2 + 1])
+    exponent = rng.randint(form.emin + min(form.precision, 60), form.emax)
+    column: list[Number] = []
+    for _ in range(rng.randint(1, min(3, len(weights)))):
+        low = rng.choice([0, 0, form.precision, 2 * form.precision]) + rng.randint(0, 9)
+        fraction = 1 + Fraction(rng.getrandbits(width), 1 << width)
+        column.append(rng.choice([-1, 1]) * two_to(exponent - low) * fraction)
+    while len(column) + 2 <= len(weights):
+        large = two_to(exponent) * (1 + Fraction(rng.getrandbits(60), 1 << 60))
+        large = Fraction(decode(encode(min(large, form.largest), form), form))
+        column += [large, -large]
+    return column
+
+
 def _subnormals(form: Format, weights: Weights, rng: Random) -> list[Number]:
     """About the least normal number, where flushing to zero would show."""
     top = 3 << (form.precision - 1)
@@ -93,16 +109,24 @@ def _edge(form: Format, weights: Weights, rng: Random) -> list[Number]:
 def near_midpoint(form: Format, weights: Weights, rng: Random) -> list[Number]:
     """Addends whose mean lies at, or a hair beside, the midpoint of two neighbours.
 
-    A quotient that is rounded twice falls on the wrong side.
+    A quotient that is rounded twice falls on the wrong side, and so does one of a sum that is
+    thought more exact than it is.
     """
     total = sum(weights)
     exponent = rng.randint(form.emin + 1, form.emax - min(8, form.emax // 2))
     ulp = two_to(exponent - form.precision + 1)
     middle = (rng.randrange(1 << form.precision) + Fraction(1, 2)) * ulp
-    small = max(form.tiny, ulp / 2 ** rng.choice([2, form.precision, 50, 2000]))
+    small = max(form.tiny, ulp / 2 ** rng.choice([2, 4, 8, form.precision, 50, 2000]))
     rest = (total * middle + rng.choice([-small, Fraction(0), small])) * rng.choice([-1, 1])
     column: list[Number] = [Fraction(0)] * len(weights)
-    for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
+    order = sorted(range(len(weights)), key=lambda index: -weights[index])
+    if len(weights) > 3 and rng.random() < 0.7:  # two large products come first and cancel, nearly
+        large = min(abs(rest) * two_to(rng.randint(-3, 9)), form.largest)
+        large = Fraction(decode(encode(large * Fraction(rng.random()), form), form))
+        column[order[0]], column[order[1]] = large, -large
+        rest -= large * (weights[order[0]] - weights[order[1]])
+        order = order[2:]
+    for index in order:
         if weights[index]:
             wanted = rest / weights[index]
             wanted = max(-form.largest, min(form.largest, wanted))
@@ -118,6 +142,7 @@ FLOAT_KINDS: dict[str, Callable[[Format, Weights, Random], list[Number]]] = {
     "exponents": _exponents,
     "specials": _specials,
     "cancellation": _cancellation,
+    "remainder": _remainder,
     "subnormals": _subnormals,
     "zeros": _zeros,
     "ties": _ties,
@@ -172,6 +197,16 @@ def hard_arrays(
             _ints(kind, int(info.min), int(info.max), len(weights), rng) for _ in range(width)
         ]
     return [array_of(row, name) for row in zip(*columns, strict=True)]
+
+
+def cancelling_weights(count: int, seed: object) -> list[int]:
+    """Weights of which most differ little, so that their products with ±x nearly cancel."""
+    rng = Random(f"cancelling {count} {seed}")
+    large = rng.choice([2**53, 2**53 - 1, 2**29, 2**11])
+    return [
+        large - rng.choice([0, 0, 1, 5]) if rng.random() < 0.7 else rng.randint(1, 7)
+        for _ in range(count)
+    ]
 
 
 def some_weights(count: int, seed: object) -> list[int]:

@@ -73,7 +73,7 @@ class Run:
             self.close(step)
 
 
-def push(  # noqa: PLR0913 - an event
+def push(
     worker: str = "a",
     digest: str = "x",
     *,

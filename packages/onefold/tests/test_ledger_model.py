@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -135,9 +135,11 @@ class Model:
             return {Status.UNKNOWN_WORKER} | over | ({Status.FENCED} if over else set())
         if sent.incarnation is not None and sent.incarnation < self.fences.get(worker, 0):
             return {Status.FENCED}
-        return over or {self.compared(self.open[step].stands.get(worker), sent)} if (
-            over or step in self.open
-        ) else {Status.ACCEPTED}
+        return (
+            over or {self.compared(self.open[step].stands.get(worker), sent)}
+            if (over or step in self.open)
+            else {Status.ACCEPTED}
+        )
 
     @staticmethod
     def compared(standing: Sent | None, sent: Sent) -> Status:
@@ -198,7 +200,7 @@ class Machine(RuleBasedStateMachine):
         weight=st.sampled_from([1, 1, 3, 0]),
         times=st.integers(1, 2),
     )
-    def push(self, ahead, worker, incarnation, attempt, content, weight, times) -> None:  # noqa: ANN001
+    def push(self, *, ahead, worker, incarnation, attempt, content, weight, times) -> None:
         if attempt is None:
             incarnation = None
         if self.model.policy.deadline_seconds is not None:
@@ -212,7 +214,7 @@ class Machine(RuleBasedStateMachine):
         attempt=st.sampled_from([None, 0, 1]),
         contents=st.tuples(*[st.integers(0, len(CONTENTS) - 1)] * 3),
     )
-    def push_round(self, workers, attempt, contents) -> None:  # noqa: ANN001
+    def push_round(self, workers, attempt, contents) -> None:
         """What most of a run is: everybody pushes to the step at which it is."""
         step = self.model.front()
         for worker, content in zip(workers, contents, strict=True):
@@ -384,11 +386,17 @@ class DirectoryMachine(Machine):
         shutil.rmtree(self.directory)
 
 
+SETTINGS = settings(
+    derandomize=True,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+    report_multiple_bugs=False,
+)
+
+
 class TestInMemory(Machine.TestCase):
-    settings = settings(
-        derandomize=True, max_examples=150, stateful_step_count=40, deadline=None
-    )
+    settings = settings(SETTINGS, max_examples=150, stateful_step_count=40)
 
 
 class TestOnDirectory(DirectoryMachine.TestCase):
-    settings = settings(derandomize=True, max_examples=25, stateful_step_count=25, deadline=None)
+    settings = settings(SETTINGS, max_examples=25, stateful_step_count=25)

@@ -44,8 +44,8 @@ class TestNetwork(TransportContract):
 
     @pytest.fixture(params=["memory", "directory"])
     def make_cluster(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeCluster]:
-        server = pytest.importorskip("onefold.server")
-        pytest.importorskip("onefold.client")
+        from onefold.server import Server
+
         spool = tmp_path / "spool"
         spool.mkdir()
         with ExitStack() as stack:
@@ -53,7 +53,7 @@ class TestNetwork(TransportContract):
             def make(policy: Policy) -> Cluster:
                 directory = None if request.param == "memory" else tmp_path / "run"
                 aggregator = stack.enter_context(Aggregator(directory, policy))
-                running = stack.enter_context(server.Server(aggregator, listen="127.0.0.1:0"))
+                running = stack.enter_context(Server(aggregator, listen="127.0.0.1:0"))
                 return NetworkCluster(running.address, spool, stack)
 
             yield make

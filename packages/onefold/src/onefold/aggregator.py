@@ -191,7 +191,16 @@ class Aggregator:
         """
         self.open()
         check_sending(step, worker, attempt, incarnation)
-        payload = self._store.payload(manifest)
+        push = replace(
+            _push(step, worker, manifest, attempt=attempt, incarnation=incarnation), run=run
+        )
+        try:
+            payload = self._store.payload(manifest)
+        except Damaged:
+            receipt = self._register.judge(push)
+            if receipt.status in (Status.ACCEPTED, Status.REPLACED):
+                raise
+            return receipt  # it would not count anyway; its parts may be gone for that reason
         digest = payload.digest()
         if digest != manifest.digest:
             self._store.discard(manifest.parts)
@@ -199,8 +208,7 @@ class Aggregator:
                 f"worker {worker!r}, step {step}: the manifest states digest {manifest.digest}, "
                 f"the parts have {digest}; send the update again"
             )
-        push = _push(step, worker, manifest, attempt=attempt, incarnation=incarnation)
-        return self._record(replace(push, run=run), manifest, payload.first_nonfinite)
+        return self._record(push, manifest, payload.first_nonfinite)
 
     def stands(self, step: int, worker: str, incarnation: int | None, attempt: int | None) -> bool:
         """Whether an open step has this sending of a worker, or a later one."""
@@ -285,10 +293,11 @@ class Aggregator:
             push = replace(push, nonfinite=first_nonfinite())
         self.tick()
         receipt, standing = self._register.record(push)
-        if receipt.status not in (Status.ACCEPTED, Status.REPLACED):
-            self._store.discard(manifest.parts)
-        elif standing is not None:
-            self._store.discard(Manifest.from_json(json.loads(standing.payload)).parts)
+        earlier = Manifest.from_json(json.loads(standing.payload)).parts if standing else ()
+        if receipt.status in (Status.ACCEPTED, Status.REPLACED):
+            self._store.discard(set(earlier) - set(manifest.parts))
+        else:  # a repeated commit may name the very parts that stand
+            self._store.discard(set(manifest.parts) - set(earlier))
         self.tick()
         return receipt
 

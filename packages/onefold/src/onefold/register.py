@@ -12,7 +12,15 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from onefold.errors import Damaged, NoUpdate, OnefoldError, ProtocolError, StoreError, SumOverflow
+from onefold.errors import (
+    Damaged,
+    InvalidUpdate,
+    NoUpdate,
+    OnefoldError,
+    ProtocolError,
+    StoreError,
+    SumOverflow,
+)
 from onefold.ledger import Change, Closing, Contribution, Joined, Ledger, Push, StepClosed
 from onefold.parts import Manifest, Payload
 from onefold.policy import Policy
@@ -106,6 +114,12 @@ class Register:
                 self._failures.pop(push.step, None)
             return decision.receipt, standing
 
+    def judge(self, push: Push) -> Receipt:
+        """What would become of a push; nothing changes."""
+        with self._changed:
+            self._changed.wait_for(lambda: push.step not in self._claimed)
+            return self._ledger.push(push, self._clock(), self.closed(push.step)).receipt
+
     def stands(self, step: int, worker: str, incarnation: int | None, attempt: int | None) -> bool:
         """Whether an open step has this sending of a worker, or a later one."""
         with self._changed:
@@ -159,6 +173,8 @@ class Register:
 
     def closed(self, step: int) -> StepClosed | None:
         """What a step closed with; None if it has not."""
+        if isinstance(step, bool) or not isinstance(step, int):
+            raise InvalidUpdate(f"a step is an integer, not {step!r}")
         with self._changed:
             steps = self._ledger.steps
             if step in steps.open or steps.highest_closed is None or step > steps.highest_closed:

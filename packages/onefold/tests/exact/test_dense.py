@@ -12,7 +12,15 @@ from random import Random
 import ml_dtypes
 import numpy as np
 import pytest
-from columns import COUNTS, FLOAT_KINDS, INTEGER_KINDS, WEIGHTS, hard_arrays, some_weights
+from columns import (
+    COUNTS,
+    FLOAT_KINDS,
+    INTEGER_KINDS,
+    WEIGHTS,
+    cancelling_weights,
+    hard_arrays,
+    some_weights,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import (
@@ -81,6 +89,22 @@ def test_a_weighted_float_mean_is_rounded_once(name, kind):
             arrays = hard_arrays(name, kind, weights, 20, seed)
             expected = mean_columns(arrays, weights)
             same_columns(onefold.mean_dense(arrays, weights), expected, arrays)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *itertools.product(FLOATS, ["remainder", "midpoint"]),
+        *itertools.product(INTEGERS, ["cancelling", "extremes"]),
+    ],
+)
+def test_a_weighted_mean_of_products_that_nearly_cancel_is_rounded_once(name, kind):
+    """What large products leave when they cancel is as exact as what small ones add up to."""
+    for count, seed in itertools.product((2, 3, 4, 5, 7, 16), range(8)):
+        weights = cancelling_weights(count, seed)
+        arrays = hard_arrays(name, kind, weights, 40, seed)
+        expected = mean_columns(arrays, weights)
+        same_columns(onefold.mean_dense(arrays, weights), expected, arrays)
 
 
 @floats
@@ -259,6 +283,52 @@ def test_float_means_worked_out_by_hand(name, addends, weights, expected):
 def test_integer_means_worked_out_by_hand(name, addends, weights, expected):
     """The mean of integers is a float64, rounded once from the exact quotient."""
     arrays = arrays_of(name, *([value] for value in addends))
+    same_bits(onefold.mean_dense(arrays, weights), np.array([expected]))
+
+
+HIGH = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "addends", "weights", "expected"),
+    [
+        ("int64", [-HIGH, -HIGH, HIGH], [2**53, 5, 2**53 - 1], -3071.999999999999),
+        (
+            "float64",
+            [0.5288746378092399, -0.5288746378092399, 0.3333333333333333],
+            [2**53 - 1, 2**53 - 2, 7],
+            1.5888445954140697e-16,
+        ),
+        (
+            "float64",
+            [-4.055547155504371e-215, -1.5446486552529677e-181, 1.5446486552529677e-181],
+            [2**29 - 1, 3, 3],
+            -4.0555471101801003e-215,
+        ),
+        (
+            "float64",
+            [
+                *(-0.0, -1.5381665044852847e227, -3.0927314189113556e212),
+                *(-6.867743631517097e244, 6.867743631517097e244),
+            ],
+            None,
+            -3.0763330089705753e226,
+        ),
+        (
+            "float64",
+            [
+                *(-5e-324, 1.2353453901469964e-290, 4.648953736784795e-291),
+                *(-1.1896511818115525e-290, -5.105895820139233e-291),
+            ],
+            None,
+            -0.0,  # the sum is -5e-324
+        ),
+    ],
+)
+def test_means_of_what_is_left_when_large_addends_cancel(name, addends, weights, expected):
+    """Once wrong by little more than half a unit in the last place, or in the sign of a zero."""
+    arrays = arrays_of(name, *([value] for value in addends))
+    same_bits(mean_columns(arrays, weights), np.array([expected]))
     same_bits(onefold.mean_dense(arrays, weights), np.array([expected]))
 
 

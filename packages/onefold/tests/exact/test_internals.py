@@ -76,7 +76,7 @@ def test_merging_pairs_adds_them_exactly():
 
 
 def test_what_a_pair_drops_is_bounded_by_its_error():
-    """Where exponents are far apart the error says by how much the pair may be off."""
+    """Where exponents are far apart the pair may be off by twice the error, which is rounded."""
     pair, total = Pair.zeros((1,)), Fraction(0)
     for value in (2.0**200, 2.0**100 + 2.0**48, 1.0 + 2.0**-52, 2.0**-150, -(2.0**200)):
         pair.add(np.array([value]))
@@ -84,7 +84,7 @@ def test_what_a_pair_drops_is_bounded_by_its_error():
     assert pair.low is not None
     assert pair.error is not None
     off = total - Fraction(float(pair.high[0])) - Fraction(float(pair.low[0]))
-    assert 0 < abs(off) <= Fraction(float(pair.error[0]))
+    assert 0 < abs(off) <= 2 * Fraction(float(pair.error[0]))
 
 
 def test_a_pair_of_negative_zeros_is_negative_zero():
@@ -144,7 +144,7 @@ def test_finishing_agrees_with_the_certain_way(dtype, divisor):
     rng = np.random.default_rng(SEED)
     columns = [
         np.round(wide_floats(rng, 600, 3), 3),
-        wide_floats(rng, 600),
+        wide_floats(rng, 600, 9),
         rng.integers(-9, 9, 600),
     ]
     values = np.array([column.astype(dtype).astype(np.float64) for column in columns])
@@ -158,9 +158,8 @@ def test_finishing_agrees_with_the_certain_way(dtype, divisor):
     with np.errstate(all="ignore"):
         got, doubt = finish(pair, divisor, dtype)
         certain_values = exact_quotients(np.arange(600), gather, divisor, dtype)
-    sure = np.setdiff1d(np.arange(600), doubt[np.isfinite(pair.high[doubt])])
-    finite = np.setdiff1d(sure, doubt)
-    assert bits(got[finite]) == bits(certain_values[finite])
+    sure = np.setdiff1d(np.arange(600), doubt)
+    assert bits(got[sure]) == bits(certain_values[sure])
     assert sure.size > 590
 
 
@@ -301,7 +300,7 @@ def test_bits_do_not_depend_on_blocks(dtype, monkeypatch):
     """The smallest blocks and batches give the same bits as one block for all."""
     rng = np.random.default_rng(SEED)
     arrays = [(rng.standard_normal((6, 5)) * 9 + 9).astype(DTYPES[dtype]) for _ in range(5)]
-    arrays = [np.abs(array) // 2 if dtype == "uint8" else array for array in arrays]
+    arrays = [array % 4 if dtype == "uint8" else array for array in arrays]
     parts = [Sparse(rng.integers(-2, 2, 6), array) for array in arrays]
     weights = [2**53, 1, 0, 7, 2**53 - 1]
 

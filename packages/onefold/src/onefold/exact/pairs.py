@@ -67,7 +67,7 @@ def _split(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(slots=True)
 class Pair:
-    """The running sum ``high + low``, off by at most ``error``; see the module.
+    """The running sum ``high + low``, off by at most twice ``error`` (which is itself rounded).
 
     ``low`` and ``error`` are None while they are zero everywhere. ``high`` starts as -0.0, which
     changes nothing that is added to it, not even another -0.0.

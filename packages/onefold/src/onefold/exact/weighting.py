@@ -41,11 +41,11 @@ class Weighting:
             return cls(tuple(range(count)), None, count)
         checked = [check_weight(weight) for weight in listed(weights, "weights")]
         if len(checked) != count:
-            raise InvalidInput(f"expected {count} weights, one for each array, not {len(checked)}")
-        if not any(checked):
-            raise ZeroWeight(
-                f"the weights of all {count} arrays are 0; there is no mean of nothing"
+            raise InvalidInput(
+                f"expected {count} weights, one for each contribution, not {len(checked)}"
             )
+        if not any(checked):
+            raise ZeroWeight(f"all {count} weights are 0; there is no mean of nothing")
         return cls._reduced(checked)
 
     @classmethod

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from onefold.faults.decisions import Call, Fate, Faults
-from onefold.faults.streams import Action, Answer, Get, Put, Stream
+from onefold.faults.streams import Action, Answer, Get, Put, Stream, plain_message
 from onefold.faults.traffic import Counter, Overtaking, Traffic
 
 __all__ = ["Proxy", "Traffic"]
@@ -159,13 +159,18 @@ class Proxy:
             self._counter.add("reordered", 1)
 
     def _forward(self, what: _Forwardable[_T], *, counted: bool) -> _T:
-        self._overtaking.passed()
         try:
-            return what.forward(self._client)
-        except flight.FlightUnavailableError:
+            answer = what.forward(self._client)
+        except (flight.FlightUnavailableError, OSError) as error:
+            # OSError: a stream that broke off while it was being written to.
             if counted:
                 self._counter.add("unavailable", 1)
-            raise
+            raise flight.FlightUnavailableError(plain_message(error)) from None
+        except flight.FlightError as error:
+            self._overtaking.passed()
+            raise type(error)(plain_message(error), error.extra_info) from None
+        self._overtaking.passed()
+        return answer
 
     def _repeat_later(self, fate: Fate, what: _Forwardable[_T]) -> None:
         if fate.lose or fate.repeat_after_seconds is None or self._stopping.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import flight
 
-__all__ = ["Action", "Answer", "Get", "Put"]
+__all__ = ["Action", "Answer", "Get", "Put", "Stream", "plain_message"]
 
 _MEMORY_BYTES_MAX = 8 << 20
 """A put larger than this is kept in a temporary file, so that a proxy's memory stays small."""
@@ -123,6 +124,11 @@ class Stream:
     def cancel(self) -> None:
         """Want no more of it."""
         self._reader.cancel()
+
+
+def plain_message(error: Exception) -> str:
+    """What a server said, without what gRPC adds on each side of each hop."""
+    return re.split(r"\. (?:Detail|gRPC client debug context|Client context): ", str(error))[0]
 
 
 def _chunks(reader: flight.MetadataRecordBatchReader) -> Iterator[flight.FlightStreamChunk]:

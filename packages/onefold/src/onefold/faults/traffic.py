@@ -46,7 +46,7 @@ class Counter:
 
 
 class Overtaking:
-    """Lets a call wait until another has been forwarded."""
+    """Lets a call wait until the server has dealt with another."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -54,7 +54,7 @@ class Overtaking:
         self._released = False
 
     def passed(self) -> None:
-        """A call is being forwarded."""
+        """The server has answered a call."""
         with self._changed:
             self._passed += 1
             self._changed.notify_all()

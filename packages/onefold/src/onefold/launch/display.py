@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +15,6 @@ from onefold.launch import report
 from onefold.launch.plan import Job
 
 __all__ = ["Display", "byte_text", "table_of"]
-
-_COUNTS = "{task.fields[counts]}"
 
 
 class Display:
@@ -32,13 +31,15 @@ class Display:
         self._console = console
         self._bar = Progress(
             TextColumn("steps"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=None),
             TextColumn("{task.completed:.0f}" + (f"/{job.steps}" if job.steps else "")),
-            TextColumn(_COUNTS),
             TimeElapsedColumn(),
             console=console,
+            expand=True,
         )
-        self._task = self._bar.add_task("steps", total=job.steps, counts="")
+        self._task = self._bar.add_task("steps", total=job.steps)
+        self._counts = Text("", "dim")
+        self._live = Live(Group(self._bar, self._counts), console=console)
 
     def progress(self, progress: report.Progress) -> None:
         """Move the bar."""
@@ -47,14 +48,14 @@ class Display:
     def line(self, name: str, text: str) -> None:
         """Show a line that a process wrote, if asked to."""
         if self._verbose:
-            self._console.print(Text.assemble((f"{name}: ", "cyan"), text))
+            self._console.print(Text.assemble((f"{name}: ", "cyan"), text), soft_wrap=True)
 
     def event(self, text: str) -> None:
         """Show a kill or a restart."""
         self._console.print(Text(text, "yellow"))
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        self._live.start()
         return self
 
     def __exit__(
@@ -63,7 +64,7 @@ class Display:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        self._live.stop()
 
 
 def _counts_text(progress: report.Progress) -> str:

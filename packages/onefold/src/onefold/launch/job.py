@@ -100,6 +100,11 @@ class _Run:
             self._server.stop()
             if self._proxy is not None:
                 self._proxy.stop()
+        except BaseException:
+            # Somebody is impatient, and presses Ctrl-C again: then without any courtesy.
+            for process in (*self._workers, self._server.process):
+                process.kill()
+            raise
         finally:
             self._show_lines()
 

@@ -160,9 +160,13 @@ class Ledger:
 
     def _first_open_step(self, worker: str) -> int:
         step = self.steps.first_open()
-        while step in self.steps.open and not self._takes(self.steps.open[step], worker):
+        while self.steps.below(step) is not None or not self._would_take(step, worker):
             step += 1
         return step
+
+    def _would_take(self, step: int, worker: str) -> bool:
+        open_step = self.steps.open.get(step)
+        return open_step is None or self._takes(open_step, worker)
 
     def _roster(self, open_step: OpenStep) -> tuple[str, ...] | None:
         return open_step.roster(self.members.seated(), self.policy.seats)
@@ -203,9 +207,10 @@ class Ledger:
     def _stranger(self, push: Push, *, over: bool) -> str | None:
         """Why the step does not take an update of this worker; None if it does."""
         reason = self.members.no_place(push.worker)
-        if reason is not None or self.policy.roster is None:
+        if reason is not None:
             return reason
-        if self.policy.names is None and not self.members.has_joined(push.worker):
+        needs_join = self.policy.roster is not None and self.policy.names is None
+        if needs_join and not self.members.has_joined(push.worker):
             return "it has not joined"
         if over:
             return None
@@ -244,10 +249,11 @@ class Ledger:
                 open_step.refusals.get(push.worker) != note
             ):
                 yield RefusalNoted(push.step, push.worker, note)
+        known = receipt.status not in (Status.OTHER_RUN, Status.UNKNOWN_WORKER)
+        if known and (push.incarnation or 0) > self.members.incarnation(push.worker):
+            yield IncarnationSeen(push.worker, push.incarnation or 0)
         if receipt.status not in (Status.ACCEPTED, Status.REPLACED):
             return
-        if (push.incarnation or 0) > self.members.incarnation(push.worker):
-            yield IncarnationSeen(push.worker, push.incarnation or 0)
         if open_step is None:
             seconds = self.policy.deadline_seconds
             deadline_at = None if seconds is None else now + seconds

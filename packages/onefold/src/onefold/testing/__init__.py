@@ -6,6 +6,7 @@ Subclass them in a pytest module and override their fixtures::
         @pytest.fixture
         def make_aggregator(self): ...
 
+* :class:`StoreContract`: what keeps contributions, by itself.
 * :class:`AggregatorContract`: an aggregator, whatever keeps its contributions.
 * :class:`DurableContract`: the same, and what a directory promises besides.
 * :class:`TransportContract`: workers at the other end of a transport.
@@ -20,8 +21,8 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            *("deadlines", "durable", "receipts", "results", "rosters"),
-            *("signatures", "support", "transport", "windows"),
+            *("deadlines", "durable", "exactness", "joining", "receipts", "rosters"),
+            *("selection", "signatures", "staging", "stores", "support", "transport", "windows"),
         )
     )
 )
@@ -29,6 +30,7 @@ pytest.register_assert_rewrite(
 from onefold.testing.aggregator import AggregatorContract  # noqa: E402
 from onefold.testing.durable import DurableContract, OpenRun  # noqa: E402
 from onefold.testing.in_process import InProcessCluster, InProcessWorker  # noqa: E402
+from onefold.testing.stores import StoreContract  # noqa: E402
 from onefold.testing.support import Clock, MakeAggregator  # noqa: E402
 from onefold.testing.transport import (  # noqa: E402
     Cluster,
@@ -47,6 +49,7 @@ __all__ = [
     "MakeAggregator",
     "MakeCluster",
     "OpenRun",
+    "StoreContract",
     "TransportContract",
     "Worker",
 ]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from onefold.testing.deadlines import DeadlineContract
+from onefold.testing.exactness import ExactContract
+from onefold.testing.joining import JoiningContract
 from onefold.testing.receipts import ReceiptContract
-from onefold.testing.results import ExactContract, SelectionContract
-from onefold.testing.rosters import JoiningContract, RosterContract
+from onefold.testing.rosters import RosterContract
+from onefold.testing.selection import SelectionContract
 from onefold.testing.signatures import SignatureContract
+from onefold.testing.staging import StagingContract
 from onefold.testing.windows import ClosedContract, WindowContract
 
 __all__ = ["AggregatorContract"]
@@ -22,5 +25,6 @@ class AggregatorContract(
     ClosedContract,
     ExactContract,
     SelectionContract,
+    StagingContract,
 ):
     """Subclass it with a fixture ``make_aggregator(policy, clock)``; see ``MakeAggregator``."""

@@ -1,4 +1,4 @@
-"""What an aggregator on a directory must do besides: go on after it was closed, crashed or damaged."""
+"""What an aggregator on a directory must do besides: go on after a shutdown, crash or damage."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["InProcessCluster", "InProcessWorker"]
 
 
 class InProcessWorker:
-    """One life of a worker: what it sends again keeps its attempt, what it recomputes takes the next."""
+    """One life of a worker: a repeat keeps its attempt, a recomputed update takes the next."""
 
     def __init__(self, aggregator: Aggregator, worker: str) -> None:
         self._aggregator = aggregator

@@ -101,6 +101,25 @@ class ReceiptContract:
             assert receipt.reason
         assert number(aggregator.close(7)) == 2
 
+    def test_a_refused_push_fences_too(self, make_aggregator: MakeAggregator) -> None:
+        """A new life has been seen, whatever became of what it sent."""
+        for step, update, status in [
+            (6, one(1), Status.CLOSED),
+            (9, one(1), Status.TOO_FAR),
+            (7, Update.of(np.zeros(2)), Status.MISMATCH),
+            (7, one(np.nan), Status.NONFINITE),
+            (8, one(1), Status.CONFLICT),
+        ]:
+            aggregator = make_aggregator(Policy(on_nonfinite="reject"))
+            push_all(aggregator, [(6, "b", 1)])
+            aggregator.close(6)
+            push_all(aggregator, [(7, "b", 1), (8, "a", 1)])
+            receipt = aggregator.push(step, "a", update, attempt=0, incarnation=5)
+            assert receipt.status is status
+            old = aggregator.push(7, "a", one(100), attempt=0, incarnation=4)
+            assert old.status is Status.FENCED, status
+            assert aggregator.join("a", "life").incarnation > 5, status
+
     def test_a_fence_is_that_of_one_worker(self, make_aggregator: MakeAggregator) -> None:
         """The incarnation of one worker says nothing about another."""
         aggregator = make_aggregator()

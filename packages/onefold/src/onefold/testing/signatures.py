@@ -73,9 +73,7 @@ class SignatureContract:
         assert aggregator.push(7, "a", np.zeros(3), attempt=1).status is Status.MISMATCH
         assert number(aggregator.close(7)) == 2
 
-    def test_the_first_closed_step_decides_for_good(
-        self, make_aggregator: MakeAggregator
-    ) -> None:
+    def test_the_first_closed_step_decides_for_good(self, make_aggregator: MakeAggregator) -> None:
         """After a close nobody may change shape, standing alone or not."""
         aggregator = make_aggregator()
         aggregator.push(7, "a", one(2))

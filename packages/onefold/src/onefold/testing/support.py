@@ -1,4 +1,4 @@
-"""What the contract suites are made of: a clock that stands still, short updates, exact comparison."""
+"""What the suites are made of: a clock that stands still, short updates, exact comparison."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Waiting:
         except BaseException as error:  # noqa: BLE001 - raised again by result()
             self._error.append(error)
 
-    def result(self) -> Any:  # noqa: ANN401
+    def result(self) -> Any:
         """What the call returned; raises what it raised."""
         self.thread.join(WAIT_SECONDS_MAX)
         assert not self.thread.is_alive(), f"still waiting after {WAIT_SECONDS_MAX} seconds"

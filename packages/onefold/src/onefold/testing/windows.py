@@ -110,7 +110,7 @@ class ClosedContract:
         assert number(aggregator.pull(7, timeout_seconds=0)) == 7
 
     def test_what_is_not_in_the_aggregate_is_told_so(self, make_aggregator: MakeAggregator) -> None:
-        """Another attempt, another content and another worker are not counted, and learn what is."""
+        """Another attempt, content or worker is not counted, and learns what is."""
         aggregator = make_aggregator()
         aggregator.push(7, "a", one(1), attempt=0, incarnation=1)
         aggregator.push(7, "a", one(2), attempt=1, incarnation=1)

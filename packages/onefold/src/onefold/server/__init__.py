@@ -1,0 +1,20 @@
+"""An aggregator over Arrow Flight.
+
+The server decides nothing: it reads commands (:mod:`onefold.wire`), calls the
+:class:`~onefold.Aggregator`, and sends back what that answers or raises. Its own business is
+
+* that a put is read to its end before it is answered, since Flight loses an answer that comes
+  earlier: the client, still writing, finds the stream closed and never reads it;
+* that numbers stream through, block by block, both ways;
+* that a pull waits here for its step to close, a little at a time (a *long poll*), so that neither
+  a dead client nor a stopping server is waited for long;
+* that deadlines close steps when nobody calls: a thread ticks.
+
+* :mod:`~onefold.server.running`: its life, from a free port to the last call.
+* :mod:`~onefold.server.service`: the calls.
+* :mod:`~onefold.server.ports`: whether an address is free.
+"""
+
+from onefold.server.running import Server
+
+__all__ = ["Server"]

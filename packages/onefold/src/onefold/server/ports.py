@@ -1,0 +1,39 @@
+"""Whether an address is free, asked before gRPC is.
+
+gRPC tells no reason when it cannot listen, writes to standard error on its own, and is content when
+one of several addresses of a host is free.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from onefold.errors import AddressInUse, InvalidInput
+
+__all__ = ["check_free"]
+
+
+def check_free(listen: str) -> None:
+    """Bind each address of ``HOST:PORT`` for a moment.
+
+    Raises:
+        AddressInUse: The port is taken.
+        InvalidInput: ``listen`` is no ``HOST:PORT`` of this machine.
+    """
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise InvalidInput(f"an address to listen on is HOST:PORT, not {listen!r}")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise AddressInUse(
+                f"cannot listen on {listen}: the port is taken; "
+                "stop what listens there, or choose another port (0 takes a free one)"
+            ) from error
+        raise InvalidInput(f"cannot listen on {listen}: {error.strerror}") from error

@@ -97,12 +97,20 @@ class ZeroWeight(InvalidInput):
 class SumOverflow(OnefoldError, OverflowError):
     """An exact integer sum does not fit its type; ``coordinate`` is the first where it does not.
 
-    For a dense array that is the flat (row-major) index, for a sparse one the coordinate.
+    For a dense array that is the flat (row-major) index, for a sparse one the coordinate itself.
+    ``reason`` is the message without it.
     """
 
-    def __init__(self, message: str, coordinate: int) -> None:
+    def __init__(self, message: str, coordinate: int, reason: str = "") -> None:
         super().__init__(message)
         self.coordinate = coordinate
+        self.reason = reason
+
+    @classmethod
+    def at(cls, coordinate: int, reason: str, tensor: str | None = None) -> SumOverflow:
+        """The error at a coordinate, of a named tensor where one is known."""
+        where = "" if tensor is None else f"tensor {tensor!r}, "
+        return cls(f"{where}coordinate {coordinate}: {reason}", coordinate, reason)
 
 
 class NotYet(OnefoldError, TimeoutError):

@@ -89,7 +89,7 @@ class Reduction:
                     else self._sparse_rows(tensor)
                 )
             except SumOverflow as error:
-                raise SumOverflow(f"tensor {tensor.name!r}: {error}", error.coordinate) from error
+                raise SumOverflow.at(error.coordinate, error.reason, tensor.name) from error
 
     def _dense_rows(self, tensor: TensorManifest) -> Iterator[Row]:
         step = BLOCK_BYTES // DTYPES[tensor.spec.dtype].itemsize
@@ -104,9 +104,7 @@ class Reduction:
                 return sum_dense(arrays)
             return mean_dense(arrays, self._weights)
         except SumOverflow as error:
-            raise SumOverflow(
-                f"from element {start} on: {error}", start + error.coordinate
-            ) from error
+            raise SumOverflow.at(start + error.coordinate, error.reason) from error
 
     def _sparse_rows(self, tensor: TensorManifest) -> Iterator[Row]:
         count = 0

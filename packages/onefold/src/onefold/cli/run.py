@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -21,49 +21,61 @@ __all__ = ["run"]
 _INTERRUPTED = 130
 
 
+Command: TypeAlias = Annotated[
+    list[str], typer.Argument(help="What each worker runs, after `--`.", metavar="COMMAND")
+]
+Workers: TypeAlias = Annotated[int, typer.Option(metavar="N", help="How many; named 0 to N-1.")]
+FaultsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME=P,...",
+        help="How the network misbehaves: the probabilities of repeat, lose, lose_reply, "
+        "delay and reorder, for each call.",
+    ),
+]
+KillWorker: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="How often to kill a worker (SIGKILL).")
+]
+KillServer: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", help="How often to kill the server (SIGKILL).")
+]
+Steps: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Steps that COMMAND takes, if known: kills are spread over all of them, "
+        "and the bar has an end.",
+    ),
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every fault and kill.")]
+Summary: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write what happened as JSON.")
+]
+Directory: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIRECTORY",
+        help="Keep the run's data and everybody's output here; a run that is there goes on. "
+        "[default: a temporary place]",
+    ),
+]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="Show what the processes write as they do.")
+]
+
+
 def run(  # noqa: PLR0913 - the options of a command line
-    command: Annotated[
-        list[str], typer.Argument(help="What each worker runs, after `--`.", metavar="COMMAND")
-    ],
+    command: Command,
     *,
-    workers: Annotated[int, typer.Option(metavar="N", help="How many; named 0 to N-1.")],
-    faults: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME=P,...",
-            help="How the network misbehaves: the probabilities of repeat, lose, lose_reply, "
-            "delay and reorder, for each call.",
-        ),
-    ] = "",
-    kill_worker: Annotated[
-        int, typer.Option(metavar="N", help="How often to kill a worker (SIGKILL).")
-    ] = 0,
-    kill_server: Annotated[
-        int, typer.Option(metavar="N", help="How often to kill the server (SIGKILL).")
-    ] = 0,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Steps that COMMAND takes, if known: kills are spread over all of them, "
-            "and the bar has an end.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every fault and kill.")] = 0,
-    summary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what happened as JSON.")
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Keep the run's data and everybody's output here; a run that is there goes on. "
-            "[default: a temporary place]",
-        ),
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show what the processes write as they do.")
-    ] = False,
+    workers: Workers,
+    faults: FaultsOption = "",
+    kill_worker: KillWorker = 0,
+    kill_server: KillServer = 0,
+    steps: Steps = None,
+    seed: Seed = 0,
+    summary: Summary = None,
+    directory: Directory = None,
+    verbose: Verbose = False,
     minimum: options.Minimum = None,
     deadline: options.Deadline = None,
     operation: options.OperationOption = options.OperationChoice.SUM,

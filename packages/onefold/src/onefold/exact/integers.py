@@ -72,8 +72,8 @@ class WideSum:
 def sum_overflow(total: int, coordinate: int, dtype: np.dtype[np.generic]) -> SumOverflow:
     """The error that says that ``total`` does not fit."""
     limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type, by our caller
-    return SumOverflow(
-        f"the exact sum at coordinate {coordinate} is {total}, but {dtype.name} holds "
-        f"{limits.min} to {limits.max}; contribute a wider type",
+    return SumOverflow.at(
         coordinate,
+        f"the exact sum is {total}, but {dtype.name} holds {limits.min} to {limits.max}; "
+        "contribute a wider type",
     )

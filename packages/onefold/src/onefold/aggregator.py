@@ -203,7 +203,7 @@ class Aggregator:
             return receipt  # it would not count anyway; its parts may be gone for that reason
         digest = payload.digest()
         if digest != manifest.digest:
-            self._store.discard(manifest.parts)
+            self._discard_unnamed(push, manifest)
             raise ProtocolError(
                 f"worker {worker!r}, step {step}: the manifest states digest {manifest.digest}, "
                 f"the parts have {digest}; send the update again"
@@ -293,13 +293,17 @@ class Aggregator:
             push = replace(push, nonfinite=first_nonfinite())
         self.tick()
         receipt, standing = self._register.record(push)
-        earlier = Manifest.from_json(json.loads(standing.payload)).parts if standing else ()
-        if receipt.status in (Status.ACCEPTED, Status.REPLACED):
-            self._store.discard(set(earlier) - set(manifest.parts))
-        else:  # a repeated commit may name the very parts that stand
-            self._store.discard(set(manifest.parts) - set(earlier))
+        if receipt.status not in (Status.ACCEPTED, Status.REPLACED):
+            self._discard_unnamed(push, manifest)
+        elif standing is not None:
+            self._store.discard(_parts_of(standing) - set(manifest.parts))
         self.tick()
         return receipt
+
+    def _discard_unnamed(self, push: Push, manifest: Manifest) -> None:
+        """Drop the parts of a refused commit, but not those that stand: it may be a repeat."""
+        standing = self._register.standing(push.step, push.worker)
+        self._store.discard(set(manifest.parts) - (_parts_of(standing) if standing else set()))
 
     def _finish(self, closing: Closing) -> None:
         """Sum, make the aggregate durable, then visible. What fails leaves the step open."""
@@ -335,6 +339,10 @@ class Aggregator:
                 f"the update of worker {contribution.worker!r} for step {step} is damaged and has "
                 f"to be sent again: {error}"
             ) from error
+
+
+def _parts_of(contribution: Contribution) -> set[str]:
+    return set(Manifest.from_json(json.loads(contribution.payload)).parts)
 
 
 def _push(

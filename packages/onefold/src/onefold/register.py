@@ -120,6 +120,11 @@ class Register:
             self._changed.wait_for(lambda: push.step not in self._claimed)
             return self._ledger.push(push, self._clock(), self.closed(push.step)).receipt
 
+    def standing(self, step: int, worker: str) -> Contribution | None:
+        """A worker's contribution so far to an open step."""
+        with self._changed:
+            return self._ledger.steps.standing(step, worker)
+
     def stands(self, step: int, worker: str, incarnation: int | None, attempt: int | None) -> bool:
         """Whether an open step has this sending of a worker, or a later one."""
         with self._changed:

@@ -65,6 +65,24 @@ class StagingContract:
             )
         assert aggregator.push(7, "a", one(3), attempt=0).status is Status.ACCEPTED
 
+    @pytest.mark.parametrize("lie", [False, True], ids=["repeated", "with another digest"])
+    def test_a_commit_of_the_parts_that_stand_takes_nothing_away(
+        self, make_aggregator: MakeAggregator, lie: bool
+    ) -> None:
+        """A commit whose answer was lost comes again with the same parts, and still counts."""
+        aggregator = make_aggregator(Policy(roster=["a", "b"]))
+        parts = staged(aggregator, one(2))
+        manifest = manifest_of(one(2), parts)
+        for _ in range(3):
+            receipt = aggregator.commit(7, "a", manifest, attempt=1, incarnation=1)
+        assert receipt.status is Status.DUPLICATE
+        if lie:
+            false = dataclasses.replace(manifest, digest="0" * 32)
+            with pytest.raises(ProtocolError):
+                aggregator.commit(7, "a", false, attempt=1, incarnation=1)
+        aggregator.push(7, "b", one(5), attempt=1)
+        assert number(aggregator.pull(7)) == 7
+
     @pytest.mark.parametrize(
         "fault", ["missing", "repeated", "foreign", "digest", "weight", "unknown"]
     )

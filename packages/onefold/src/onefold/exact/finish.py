@@ -28,6 +28,9 @@ __all__ = ["finish"]
 _SMALL = 2.0**-960
 """Below this a tail may underflow."""
 
+_LEAST = 2.0**-1074
+"""The smallest positive float64."""
+
 _TAIL_ERROR = 2.0**-49
 """A tail from an inexact remainder is off by less than this part of it (two ulps are 2**-51)."""
 
@@ -69,6 +72,8 @@ def finish(pair: Pair, divisor: int, dtype: np.dtype[np.generic]) -> tuple[Array
 def _divide(pair: Pair, divisor: int, *, exact_is_enough: bool) -> _Quotient:
     """The quotient; without a tail where rounding an exact pair's own division is the result."""
     high, low = pair.normalised()
+    if low is None and pair.error is not None:
+        low = np.zeros_like(high)
     if divisor == 1:
         return _Quotient(high, low, _slack(low, pair.error, 1.0))
     scale = np.asarray(divisor, np.float64)
@@ -80,7 +85,8 @@ def _divide(pair: Pair, divisor: int, *, exact_is_enough: bool) -> _Quotient:
     second = rest / scale
     tail = to_odd(second, _remainder(rest, second, scale))
     if low is not None and exact_is_enough and not excess:
-        tail = np.where(low == 0, 0.0, tail)  # valid also where the tail underflows
+        whole = low == 0 if pair.error is None else (low == 0) & (pair.error == 0)
+        tail = np.where(whole, 0.0, tail)  # valid also where the tail underflows
     lost = lost if pair.error is None else lost + pair.error
     return _Quotient(first, tail, _slack(tail, lost, float(scale)))
 
@@ -109,8 +115,9 @@ def _slack(tail: FloatArray | None, lost: FloatArray | None, divisor: float) -> 
     """
     if tail is None or lost is None or not lost.any():
         return None
-    # Twice, as the bound was itself summed with rounding.
-    return np.where(lost != 0, np.abs(tail) * _TAIL_ERROR + 2 * lost / divisor, 0.0)
+    # Twice, as the bound was itself summed with rounding; and never zero by underflow.
+    bound = np.abs(tail) * _TAIL_ERROR + 2 * lost / divisor
+    return np.where(lost != 0, np.maximum(bound, _LEAST), 0.0)
 
 
 def _too_small(quotient: _Quotient) -> npt.NDArray[np.bool_]:

@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
-.PHONY: help setup demo test lint format docs clean
+.PHONY: help setup demo test verify lint format docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -20,10 +20,13 @@ demo: $(INSTALLED) ## Train a model twice, undisturbed and under faults, and com
 test: $(INSTALLED) lint ## Run every test, linter and type check
 	$(BIN)/pytest -n 2 --dist worksteal
 
+verify: $(INSTALLED) ## Check by running them that the failure cases are what they claim to be
+	$(BIN)/failuremap verify --all
+
 lint: $(INSTALLED) ## Run the linters and type checks only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy packages/onefold/src examples
+	$(BIN)/mypy packages/failuremap/src packages/onefold/src examples
 
 format: $(INSTALLED) ## Rewrite the code in the house format
 	$(BIN)/ruff check --fix .

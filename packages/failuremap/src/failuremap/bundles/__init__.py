@@ -1,0 +1,1 @@
+"""A case as documents and byte-reproducible bundles."""

@@ -1,0 +1,84 @@
+"""A bundle read back: a zip of a stranger's.
+
+Sizes and names are checked before anything is unpacked, and nothing is unpacked to disk. Every file
+must have the digest that SHA256SUMS lists, every listed file must be there, case.json must be what
+its schema says and come to its own digest, and each program file must be the one in case.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+
+from failuremap.documents import digest_of_document, validate_document
+from failuremap.errors import ImportFailure
+from failuremap.importing.documents import read_document
+from failuremap.importing.model import PublishedCase
+
+__all__ = ["is_bundle", "read_bundle"]
+
+FILES_MAX = 100
+BYTES_MAX = 32 * 2**20
+_NAME = re.compile(r"[A-Z]+-[0-9]{5}/([A-Za-z0-9_.-]+)")
+
+
+def is_bundle(content: bytes) -> bool:
+    """Whether a file's bytes begin as a zip does."""
+    return content.startswith(b"PK\x03\x04")
+
+
+def read_bundle(content: bytes, name: str) -> PublishedCase:
+    """The case of a bundle; ``ImportFailure`` names what is wrong with it."""
+    files = _files(content, name)
+    for wanted in ("SHA256SUMS", "case.json"):
+        if wanted not in files:
+            raise ImportFailure(f"{name}: expected {wanted} in the bundle")
+    _check_sums(files, name)
+    try:
+        document = json.loads(files["case.json"])
+    except (ValueError, RecursionError) as error:
+        raise ImportFailure(f"{name}: case.json: not JSON: {error}") from None
+    validate_document(document, name=f"{name}: case.json")
+    if digest_of_document(document) != document["digest"]:
+        raise ImportFailure(f"{name}: case.json does not come to the digest that it states")
+    for role, program in document["programs"].items():
+        digest = hashlib.sha256(files.get(f"{role}.py", b"")).hexdigest()
+        if not program["sha256"] == digest == document["sources"].get(role):
+            raise ImportFailure(f"{name}: {role}.py is not the program that case.json states")
+    return read_document(files["case.json"], f"{name}: case.json")
+
+
+def _files(content: bytes, name: str) -> dict[str, bytes]:
+    """The files of the one folder in the zip, by name."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as bundle:
+            entries = bundle.infolist()
+            if len(entries) > FILES_MAX or sum(e.file_size for e in entries) > BYTES_MAX:
+                raise ImportFailure(
+                    f"{name}: expected at most {FILES_MAX} files and {BYTES_MAX} bytes"
+                )
+            files = {}
+            for entry in entries:
+                found = _NAME.fullmatch(entry.filename)
+                if found is None or found[1] in files:
+                    raise ImportFailure(f"{name}: unexpected file {entry.filename!r}")
+                with bundle.open(entry) as opened:
+                    files[found[1]] = opened.read(BYTES_MAX + 1)
+                if len(files[found[1]]) != entry.file_size:
+                    raise ImportFailure(f"{name}: {entry.filename!r} has not the size it states")
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+        raise ImportFailure(f"{name}: not a zip that can be read: {error}") from None
+    return files
+
+
+def _check_sums(files: dict[str, bytes], name: str) -> None:
+    lines = files["SHA256SUMS"].decode(errors="replace").splitlines()
+    sums = {file: digest for digest, _, file in (line.partition("  ") for line in lines)}
+    for file in sorted(files.keys() - {"SHA256SUMS"} | sums.keys()):
+        if file not in files or hashlib.sha256(files[file]).hexdigest() != sums.get(file):
+            raise ImportFailure(
+                f"{name}: {file}: expected the bytes that SHA256SUMS lists; fetch it again"
+            )

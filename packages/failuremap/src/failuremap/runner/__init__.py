@@ -1,0 +1,1 @@
+"""Running programs against fixtures, in confined child processes."""

@@ -1,0 +1,1 @@
+"""Is a case what it claims to be? Verified by running it."""

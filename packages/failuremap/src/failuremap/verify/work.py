@@ -1,0 +1,163 @@
+"""The runs that verification needs, cached, and spread over the cores.
+
+A unit of work drives child processes and mostly waits for them, so threads are enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from failuremap.archive import Case
+from failuremap.fixtures import Fixture, fixtures_digest
+from failuremap.runner.interpreters import Interpreter, interpreters_at_hand, this_interpreter
+from failuremap.runner.limits import Limits
+from failuremap.runner.process import Load
+from failuremap.runner.running import HASH_SEEDS, REPEATS, Run, run_fixtures, run_repeatedly
+from failuremap.runner.verdicts import Verdict
+from failuremap.values import tag, untag
+from failuremap.verify.cache import Cache
+from failuremap.verify.contract import GENERATED, ContractReport, check_contract
+
+__all__ = ["Settings", "Work", "cores"]
+
+Result = TypeVar("Result")
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to verify: where, within which limits, on which interpreters, with which cache."""
+
+    cache: Cache
+    limits: Limits = field(default_factory=Limits)
+    interpreters: tuple[Interpreter, ...] = field(default_factory=interpreters_at_hand)
+    jobs: int = field(default_factory=cores)
+
+
+class Work:
+    """A pool that makes runs; a context manager. ``done`` is called after each unit."""
+
+    def __init__(self, settings: Settings, done: Callable[[], None] = lambda: None) -> None:
+        self.settings = settings
+        self.units = 0
+        self._done = done
+        self._pool = ThreadPoolExecutor(settings.jobs, thread_name_prefix="failuremap")
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def submit(self, unit: Callable[[], Result]) -> Future[Result]:
+        """Have a unit of work done."""
+        self.units += 1
+        future = self._pool.submit(unit)
+        future.add_done_callback(lambda _: self._done())
+        return future
+
+    def run_once(self, case: Case, source: str, fixtures: Sequence[Fixture]) -> Future[Run]:
+        """One run, on this interpreter: enough to see whether a fixture notices a mistake."""
+        interpreter = this_interpreter()
+        load = Load.source(source, parameters=case.parameters)
+        return self.submit(
+            lambda: self._cached(
+                self._key("once", case, source, fixtures, interpreter),
+                lambda: run_fixtures(load, fixtures, interpreter, self.settings.limits),
+            )
+        )
+
+    def run_repeatedly(
+        self, case: Case, source: str, fixtures: Sequence[Fixture], interpreter: Interpreter
+    ) -> Future[Run]:
+        """Across hash seeds and repeats on one interpreter; ``flaky`` where they disagree."""
+        load = Load.source(source, parameters=case.parameters)
+        limits = self.settings.limits
+        return self.submit(
+            lambda: self._cached(
+                self._key("repeatedly", case, source, fixtures, interpreter),
+                lambda: run_repeatedly(load, fixtures, interpreter, limits),
+            )
+        )
+
+    def check_contract(self, case: Case, fixtures: Sequence[Fixture]) -> Future[ContractReport]:
+        """The repair and the fixtures against contract and oracle."""
+        interpreter = this_interpreter()
+        source = case.implementation("repair")
+        load = Load.source(source, parameters=case.parameters)
+        key = self._key("contract", case, source, fixtures, interpreter)
+        key |= {"contract": case.family.contract, "generated": GENERATED}
+
+        def make() -> dict[str, object]:
+            report = check_contract(case, load, fixtures, interpreter, self.settings.limits)
+            return {"generated": report.generated, "problems": list(report.problems)}
+
+        def unit() -> ContractReport:
+            found = self.settings.cache.get(key, make, keep=lambda made: not made["problems"])
+            return ContractReport(found["generated"], tuple(found["problems"]))  # type: ignore[arg-type]
+
+        return self.submit(unit)
+
+    def _key(
+        self,
+        kind: str,
+        case: Case,
+        source: str,
+        fixtures: Sequence[Fixture],
+        interpreter: Interpreter,
+    ) -> dict[str, object]:
+        return {
+            "kind": kind,
+            "source": source,
+            "params": {name: tag(value) for name, value in case.parameters.items()},
+            "fixtures": fixtures_digest(fixtures),
+            "environment": interpreter.environment,
+            "path": interpreter.path,
+            "limits": self.settings.limits.document(),
+            "policy": [list(HASH_SEEDS), REPEATS],
+        }
+
+    def _cached(self, key: Mapping[str, object], make: Callable[[], Run]) -> Run:
+        return _run(self.settings.cache.get(key, lambda: _document(make()), keep=_lasting))
+
+
+def _lasting(document: Mapping[str, object]) -> bool:
+    verdicts: list[Mapping[str, object]] = document["verdicts"]  # type: ignore[assignment]
+    return all(v["status"] not in ("infra", "timeout", "flaky") for v in verdicts)
+
+
+def _document(run: Run) -> dict[str, object]:
+    return {
+        "isolation": list(run.isolation),
+        "verdicts": [
+            {
+                "label": verdict.label,
+                "status": verdict.status,
+                "actual": tag(verdict.actual) if verdict.answered else None,
+                "message": verdict.message,
+            }
+            for verdict in run.verdicts
+        ],
+    }
+
+
+def _run(document: Mapping[str, object]) -> Run:
+    verdicts = [
+        Verdict(
+            label=verdict["label"],
+            status=verdict["status"],
+            answered=verdict["actual"] is not None,
+            actual=untag(verdict["actual"]) if verdict["actual"] is not None else None,
+            message=verdict["message"],
+        )
+        for verdict in document["verdicts"]  # type: ignore[attr-defined]
+    ]
+    return Run(tuple(verdicts), tuple(document["isolation"]))  # type: ignore[arg-type]

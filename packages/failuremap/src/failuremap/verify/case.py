@@ -86,6 +86,7 @@ class Verification:
     """One case being verified: the constructor submits the runs, ``finish`` judges them."""
 
     def __init__(self, work: Work, archive: Archive, case: Case) -> None:
+        self._work = work
         self._archive = archive
         self._case = case
         self._started = time.monotonic()
@@ -235,7 +236,7 @@ class Verification:
             len(self._fixtures),
             gate,
             tuple(words for _, lacking in reached for words in lacking),
-            time.monotonic() - self._started,
+            self._work.seconds[self._case.id],
             infra,
         )
 

@@ -6,6 +6,9 @@ A unit of work drives child processes and mostly waits for them, so threads are 
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -48,7 +51,10 @@ class Work:
     def __init__(self, settings: Settings, done: Callable[[], None] = lambda: None) -> None:
         self.settings = settings
         self.units = 0
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        """How long the units of each case took, by its id."""
         self._done = done
+        self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(settings.jobs, thread_name_prefix="failuremap")
 
     def __enter__(self) -> Work:
@@ -57,10 +63,19 @@ class Work:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def submit(self, unit: Callable[[], Result]) -> Future[Result]:
-        """Have a unit of work done."""
+    def submit(self, case: Case, unit: Callable[[], Result]) -> Future[Result]:
+        """Have a unit of work done for a case."""
+
+        def timed() -> Result:
+            started = time.monotonic()
+            try:
+                return unit()
+            finally:
+                with self._lock:
+                    self.seconds[case.id] += time.monotonic() - started
+
         self.units += 1
-        future = self._pool.submit(unit)
+        future = self._pool.submit(timed)
         future.add_done_callback(lambda _: self._done())
         return future
 
@@ -69,10 +84,11 @@ class Work:
         interpreter = this_interpreter()
         load = Load.source(source, parameters=case.parameters)
         return self.submit(
+            case,
             lambda: self._cached(
                 self._key("once", case, source, fixtures, interpreter),
                 lambda: run_fixtures(load, fixtures, interpreter, self.settings.limits),
-            )
+            ),
         )
 
     def run_repeatedly(
@@ -82,10 +98,11 @@ class Work:
         load = Load.source(source, parameters=case.parameters)
         limits = self.settings.limits
         return self.submit(
+            case,
             lambda: self._cached(
                 self._key("repeatedly", case, source, fixtures, interpreter),
                 lambda: run_repeatedly(load, fixtures, interpreter, limits),
-            )
+            ),
         )
 
     def check_contract(self, case: Case, fixtures: Sequence[Fixture]) -> Future[ContractReport]:
@@ -104,7 +121,7 @@ class Work:
             found = self.settings.cache.get(key, make, keep=lambda made: not made["problems"])
             return ContractReport(found["generated"], tuple(found["problems"]))  # type: ignore[arg-type]
 
-        return self.submit(unit)
+        return self.submit(case, unit)
 
     def _key(
         self,

@@ -172,7 +172,7 @@ def interpreter():
 @pytest.fixture(scope="session")
 def quick():
     """Limits for programs that are meant to reach them; a second try takes four times as long."""
-    return Limits(call_seconds=0.3, cpu_seconds=5, answer_bytes=2**16)
+    return Limits(call_seconds=0.3, cpu_seconds=5, memory_bytes=192 * 2**20, answer_bytes=2**16)
 
 
 @pytest.fixture(scope="session")

@@ -221,7 +221,6 @@ def test_a_case_that_is_wrong_names_the_field(small, change, words):
     refused(small, str(small.root / CASE_FILE), *words)
 
 
-@pytest.mark.xfail(reason="BUG A1: 1, 1.0 and true are equal to Python", strict=True)
 @pytest.mark.parametrize("value", [1.0, True])
 def test_the_parameter_of_a_case_is_the_familys_type_by_type(small, value):
     """``N = 1.0`` renders another program than ``N = 1``."""
@@ -287,10 +286,7 @@ def test_two_cases_are_not_the_same_variant(small):
     refused(small, "FA-00001", "FA-00002", "both variant 1 of shifted-sum")
 
 
-A4 = pytest.mark.xfail(reason="BUG A4: a withdrawn case keeps its variant taken", strict=True)
-
-
-@pytest.mark.parametrize("numbers", [pytest.param((1, 2), marks=A4), (2, 1)])
+@pytest.mark.parametrize("numbers", [(1, 2), (2, 1)])
 def test_a_withdrawn_case_keeps_its_id_and_leaves_its_variant_to_another(tree, numbers):
     """Whichever id is the older one: one of the two is withdrawn, so there is no conflict."""
     withdrawn, current = numbers
@@ -358,6 +354,14 @@ def test_a_repair_that_is_held_and_open_is_refused(tree, held):
     refused(tree, "impl/repair.py: held, and open as well", private=True)
 
 
+def test_a_family_that_is_open_and_held_as_a_whole_is_refused(tree):
+    """The open one is read, and what both have is named."""
+    tree.family()
+    tree.family(held="all")
+    tree.case()
+    refused(tree, str(tree.root), ".py: held, and open as well", private=True)
+
+
 @pytest.mark.parametrize("commitment", [None, "", "ab" * 31, "AB" * 32, "zz" * 32])
 @pytest.mark.parametrize("tier", ["held-repair", "held-group"])
 def test_what_is_held_is_committed_to(tree, tier, commitment):
@@ -367,7 +371,6 @@ def test_what_is_held_is_committed_to(tree, tier, commitment):
     refused(tree, CASE_FILE, "commitment: expected the HMAC (64 hex digits)")
 
 
-@pytest.mark.xfail(reason="BUG A2: a repair that lies open passes for held", strict=True)
 def test_a_held_repair_does_not_lie_in_the_open_tree(tree, held):
     """Read without the private root, too: it would be on everybody's disk."""
     tree.family()
@@ -375,7 +378,6 @@ def test_a_held_repair_does_not_lie_in_the_open_tree(tree, held):
     refused(tree, "repair.py")
 
 
-@pytest.mark.xfail(reason="BUG A3: a case of the open tier without its repair is read", strict=True)
 def test_an_open_case_has_its_repair(tree):
     """The open tier shows it."""
     tree.family(held="repair")

@@ -303,6 +303,13 @@ def test_a_document_that_is_wrong_is_refused_with_its_place(small, path, value):
     assert path[0] in str(caught.value)
 
 
+def test_of_several_problems_the_first_by_place_is_named(small):
+    """The same one every time."""
+    document = {**case_document(small.one()), "compare": "close", "checks": []}
+    with pytest.raises(ImportFailure, match=r"\$\.checks"):
+        validate_document(document)
+
+
 @pytest.mark.parametrize("field", [*case_schema()["required"]])
 def test_no_field_of_a_document_may_be_missing(small, field):
     """Each is named."""

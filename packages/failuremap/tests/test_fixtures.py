@@ -245,6 +245,8 @@ def test_statements_other_than_names_and_checks_are_refused_with_their_line(sour
         ("x = 1\nx = 2\ncheck('a', solve(x), 1)", "line 2: expected a name that is not taken"),
         ("check('a', solve(x), 1)\nx = 1", "line 1: .*found `x`"),
         ("check('a', solve(1), 1)\ncheck('a', solve(2), 2)", "line 2: expected a label that no"),
+        ("solve = 1\ncheck('a', solve(solve), 1)", "line 1: expected a name that is not taken"),
+        ("check = 1\ncheck('a', solve(check), 1)", "line 1: expected a name that is not taken"),
         ("check('', solve(1), 1)", "line 1: expected a label in quotes"),
         ("check(' \\n', solve(1), 1)", "line 1: expected a label in quotes"),
         ("check(f'a', solve(1), 1)", "line 1: expected a label in quotes"),
@@ -415,7 +417,6 @@ def test_the_digest_of_fixtures_covers_order_and_parameters_but_not_spelling():
         ),
     ],
 )
-@pytest.mark.xfail(reason="BUG F1-F8: see the report", strict=True)
 def test_what_cannot_be_a_fixture_is_a_fixture_error(statement):
     """Whatever cannot be digested, asked, or said by the stand-alone program is refused here."""
 

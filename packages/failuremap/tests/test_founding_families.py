@@ -87,7 +87,7 @@ def test_the_families_are_rich(slug):
 def test_rendered_programs_do_what_is_on_record(identifier, tmp_path):
     """With plain python3: exit 1 and the recorded observations; the repair exits 0."""
     case = ARCHIVE.case(identifier)
-    records = read_observations(ARCHIVE, case)
+    records = read_observations(case)
     assert records
     for role in case.family.roles:
         file = tmp_path / f"{role}.py"

@@ -171,15 +171,11 @@ def test_without_docstring_leaves_code_alone():
     assert without_docstring("") == ""
 
 
-@pytest.mark.xfail(reason="BUG P1: what shares the docstring's last line is lost", strict=True)
 def test_code_beside_the_docstring_is_kept():
     """A statement after a semicolon is a statement."""
     assert "x = 1" in without_docstring('"""A."""; x = 1\n')
 
 
-@pytest.mark.xfail(
-    reason="BUG P2: splitlines cuts at \\x0c and U+2028 within literals", strict=True
-)
 def test_a_strange_line_end_in_a_literal_is_kept():
     """Python ends lines at newlines only."""
     for strange in ("\u2028", "\x85", "\x1c"):

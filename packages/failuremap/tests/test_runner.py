@@ -178,6 +178,16 @@ def test_a_source_that_does_not_load_is_an_error_at_every_fixture(source, interp
     assert run.verdicts[0].message == run.verdicts[1].message != ""
 
 
+def test_a_source_that_does_not_load_is_loaded_once(interpreter, sums, monkeypatch):
+    """One child for all fixtures: an endless import is not waited for at each."""
+    started = []
+    monkeypatch.setattr(
+        "failuremap.runner.running.Child", lambda *a, **k: started.append(1) or Child(*a, **k)
+    )
+    run_fixtures(Load.source("x"), sums, interpreter, LIMITS)
+    assert started == [1]
+
+
 def test_an_interpreter_that_is_none_is_trouble_with_the_machine(interpreter, sums):
     """``infra`` is no verdict, and no pass; each fixture has it."""
     missing = replace(interpreter, path="/nowhere/python3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from dataclasses import replace
@@ -132,6 +133,75 @@ def test_no_interface_of_the_network_is_there(isolation, interpreter):
     interfaces, routes = ask(source, interpreter)[0].value
     assert interfaces == ["lo"]
     assert routes.splitlines()[1:] == []
+
+
+def test_nothing_is_left_of_what_a_namespaces_first_process_may(apart, interpreter):
+    """No capability, and no way to get one by running a program."""
+    source = (
+        "def solve():\n"
+        "    lines = open('/proc/self/status').read().splitlines()\n"
+        "    return dict(line.split(':\\t') for line in lines if line[:3] in ('Cap', 'NoN'))\n"
+    )
+    status = ask(source, interpreter)[0].value
+    assert {status[name] for name in ("CapEff", "CapPrm", "CapInh")} == {"0" * 16}
+    assert status["NoNewPrivs"] == "1"
+
+
+NUMBERS = {
+    "socket": 41, "connect": 42, "bind": 49, "listen": 50, "socketpair": 53, "fork": 57,
+    "vfork": 58, "execve": 59, "kill": 62, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84,
+    "creat": 85, "link": 86, "unlink": 87, "symlink": 88, "chmod": 90, "fchmod": 91, "ptrace": 101,
+    "setpgid": 109, "setsid": 112, "prctl": 157, "setrlimit": 160, "mount": 165, "tkill": 200,
+    "tgkill": 234, "mkdirat": 258, "unlinkat": 263, "renameat": 264, "linkat": 265,
+    "symlinkat": 266, "fchmodat": 268, "unshare": 272, "prlimit64": 302, "setns": 308,
+    "process_vm_readv": 310, "process_vm_writev": 311, "renameat2": 316, "execveat": 322,
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "pidfd_open": 434, "pidfd_getfd": 438,
+}  # fmt: skip
+"""Linux on x86-64, from its table of system calls; not read from the code under test."""
+
+
+def refused_calls(interpreter, numbers):
+    """The error of each system call, made with arguments that mean nothing."""
+    source = (
+        "import ctypes\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "def solve(numbers):\n"
+        "    found = []\n"
+        "    for number in numbers:\n"
+        "        ctypes.set_errno(0)\n"
+        "        libc.syscall(number, -1, -1, -1, -1, -1, -1)\n"
+        "        found.append(ctypes.get_errno())\n"
+        "    return found\n"
+    )
+    return dict(
+        zip(numbers, ask(source, interpreter, list(numbers.values()))[0].value, strict=True)
+    )
+
+
+def test_system_calls_that_reach_out_are_refused(isolation, interpreter):
+    """Each, with "not permitted", whatever its arguments are."""
+    if "system call filter" not in isolation:
+        pytest.skip("this machine filters no system calls")
+    found = refused_calls(interpreter, NUMBERS)
+    assert found == dict.fromkeys(NUMBERS, errno.EPERM)
+
+
+def test_signals_that_are_queued_are_refused_too(isolation, interpreter):
+    """``rt_sigqueueinfo`` sends any signal to any process of the user."""
+    if "system call filter" not in isolation:
+        pytest.skip("this machine filters no system calls")
+    queueing = {"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297}
+    assert refused_calls(interpreter, queueing) == dict.fromkeys(queueing, errno.EPERM)
+
+
+def test_the_child_has_a_process_group_of_its_own_and_ends_with_what_started_it(interpreter):
+    """So that all of it can be killed, and so that none of it outlives a parent that was killed."""
+    with Child(Load.source("def solve(): return 1\n"), interpreter, LIMITS) as child:
+        process = child._process
+        assert os.getsid(process.pid) == os.getpgid(process.pid) == process.pid != os.getpgid(0)
+        process.kill()
+        process.wait(5)
+        assert child.ask(question_of([])).outcome == "crash"
 
 
 def test_the_child_is_told_no_expected_value(interpreter):

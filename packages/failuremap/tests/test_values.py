@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from failuremap.child import tagged
 from failuremap.values import NotAValue, json_view, same, shown, tag, untag
 
-checked = settings(derandomize=True, max_examples=150, deadline=None, database=None)
+checked = settings(derandomize=True, max_examples=80, deadline=None, database=None)
 
 SCALARS = (
     st.none()
@@ -145,6 +145,14 @@ class Liar(int):
     __hash__ = int.__hash__
 
 
+class Half(float):
+    __slots__ = ()
+
+
+class Row(list):
+    __slots__ = ()
+
+
 class Named(str):
     __slots__ = ()
 
@@ -153,6 +161,8 @@ class Named(str):
     ("value", "name"),
     [
         (Liar(7), "Liar"),
+        (Half(0.5), "Half"),
+        (Row(), "Row"),
         (Named("x"), "Named"),
         (collections.OrderedDict(), "collections.OrderedDict"),
         (collections.namedtuple("Pair", "a b")(1, 2), "Pair"),
@@ -264,7 +274,6 @@ def test_what_is_not_the_tagged_form_of_a_value_is_refused(form):
         untag(form)
 
 
-@pytest.mark.xfail(reason="BUG R1: untag accepts integers that tag refuses")
 def test_every_integer_that_is_read_can_be_written():
     """What ``untag`` takes ``tag`` takes, up to the bound on digits."""
     for digits in (3880, 3885, tagged.DIGITS_MAX):
@@ -281,7 +290,7 @@ def test_an_integer_of_too_many_digits_is_refused_as_a_value():
     """Before Python's own limit raises something else."""
     assert tag(-(10**3000)) == ["i", "-1" + "0" * 3000]
     for value in (10**4300, -(10**4300), 1 << 10**6):
-        with pytest.raises(NotAValue, match="digits"):
+        with pytest.raises(NotAValue, match="bits"):
             tag(value)
 
 
@@ -292,7 +301,6 @@ def test_the_json_view_is_what_json_would_give_back():
     assert same(json_view((1, ())), [1, []])
 
 
-@pytest.mark.xfail(reason="BUG V1: str(key), where JSON writes true, null")
 def test_the_json_view_of_keys_is_that_of_json_too():
     """Keys that are no strings are written as JSON writes them."""
     value = {True: 1, None: 2, 1.5: 3}

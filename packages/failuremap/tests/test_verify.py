@@ -42,7 +42,7 @@ def verified(tmp_path_factory):
         interpreters = interpreters_at_hand()[:pythons]
         settings = Settings(Cache(folder), Limits(call_seconds=2.0), interpreters, 2)
         with Work(settings) as work:
-            return Verification(work, archive, archive.case("FA-00001")).finish(write=write)
+            return Verification(work, archive.case("FA-00001")).finish(write=write)
 
     return verify
 
@@ -65,7 +65,7 @@ def test_a_sound_case_is_verified(verified, small):
     assert report.verified
     killed, total = report.gate.counted
     assert killed == total > 10
-    assert [o.environment for o in read_observations(small.read(), small.one())] == sorted(
+    assert [o.environment for o in read_observations(small.one())] == sorted(
         interpreter.environment for interpreter in interpreters_at_hand()[:2]
     )
 
@@ -210,7 +210,7 @@ def test_controls_never_pass(verified, small):
 def test_a_record_that_no_longer_holds_is_found(verified, small):
     """A record with other observations than today's is a difference; a doctored one is refused."""
     verified(small, write=True)
-    record = read_observations(small.read(), small.one())[0]
+    record = read_observations(small.one())[0]
     file = next((small.root / "observations").rglob(f"{record.environment}.json"))
     document = json.loads(file.read_text())
     document["roles"]["failure"]["observations"][0]["status"] = "pass"

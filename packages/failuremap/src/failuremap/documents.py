@@ -18,7 +18,7 @@ import jsonschema
 
 from failuremap.archive import Case
 from failuremap.digests import document_digest, source_digest
-from failuremap.errors import ImportFailure
+from failuremap.errors import ImportFailure, UsageError
 from failuremap.fixtures import fixtures_digest
 from failuremap.programs.render import program_digest, render
 from failuremap.values import json_view, tag, untag
@@ -74,9 +74,11 @@ def case_digest(case: Case) -> str:
 def case_document(case: Case, record: Mapping[str, object] | None = None) -> dict[str, object]:
     """The published document of a case: nothing held is in it.
 
-    ``record`` is one environment's observations; with it, each program has its exit code and its
-    table, in plain JSON.
+    A case of which the whole group is held has none. ``record`` is one environment's observations;
+    with it, each program has its exit code and its table, in plain JSON.
     """
+    if case.tier == "held-group":
+        raise UsageError(f"{case.id}: all of its group is held for members: nothing is published")
     family = case.family
     withdrawn = case.withdrawn
     return {

@@ -6,6 +6,8 @@ process shares with us.
 
 from __future__ import annotations
 
+import json
+
 from failuremap.child.tagged import NotAValue, tag, untag
 
 __all__ = ["NotAValue", "Tagged", "json_view", "same", "shown", "tag", "untag"]
@@ -24,8 +26,15 @@ def json_view(value: object) -> object:
     if isinstance(value, list | tuple):
         return [json_view(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): json_view(item) for key, item in value.items()}
+        return {_json_key(key): json_view(item) for key, item in value.items()}
     return value
+
+
+def _json_key(key: object) -> str:
+    """A dict's key as JSON writes it: ``true``, ``null``, numbers as text."""
+    if key is None or isinstance(key, bool):
+        return json.dumps(key)
+    return key if isinstance(key, str) else repr(key)
 
 
 def shown(value: object, characters_max: int = 200) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from failuremap.archive.fields import Table, read_text, read_toml
 from failuremap.archive.model import TIERS, Archive, Case, Equivalent, Family, Withdrawal
 from failuremap.errors import ArchiveError, UsageError
+from failuremap.values import same
 
 __all__ = ["PROSE", "SCHEMA", "find_root", "read_archive"]
 
@@ -178,6 +179,7 @@ def _read_case(file: Path, families: Mapping[str, Family]) -> Case | None:
     )
     table.finish()
     _check_parameters(case, file)
+    _check_repair(case, file)
     return case
 
 
@@ -207,8 +209,20 @@ def _check_parameters(case: Case, file: Path) -> None:
     if listed and not 1 <= case.variant <= count:
         raise ArchiveError(f"{file}: variant: expected 1 to {count}, found {case.variant}")
     wanted = {name: values[case.variant - 1] for name, values in listed.items()}
-    if dict(case.parameters) != wanted:
+    if not same(dict(case.parameters), wanted):
         raise ArchiveError(f"{file}: params: expected {wanted}, found {dict(case.parameters)}")
+
+
+def _check_repair(case: Case, file: Path) -> None:
+    """An open case shows its repair; a held one must not lie in the open tree."""
+    is_open = (case.family.folder / "impl" / "repair.py").is_file()
+    if case.tier == "open" and not is_open:
+        raise ArchiveError(f"{file}: tier: expected impl/repair.py in an open family, found none")
+    if case.tier == "held-repair" and is_open:
+        raise ArchiveError(
+            f"{file}: tier: the repair is held, and {case.family.folder / 'impl/repair.py'} shows"
+            " it: move it to the private root"
+        )
 
 
 def _check_variants(cases: Mapping[str, Case], root: Path) -> None:
@@ -216,12 +230,13 @@ def _check_variants(cases: Mapping[str, Case], root: Path) -> None:
     seen: dict[tuple[str, int], str] = {}
     for case in cases.values():
         key = (case.family.slug, case.variant)
-        if key in seen and case.withdrawn is None:
+        if case.withdrawn is None and key in seen:
             raise ArchiveError(
                 f"{root / 'cases'}: {seen[key]} and {case.id} are both variant {case.variant} of"
                 f" {case.family.slug}"
             )
-        seen[key] = case.id
+        if case.withdrawn is None:
+            seen[key] = case.id
         for other in case.supersedes:
             if other not in cases:
                 raise ArchiveError(f"{root / 'cases' / case.id}.toml: supersedes {other}: no case")

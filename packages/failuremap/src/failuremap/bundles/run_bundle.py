@@ -17,9 +17,13 @@ SECONDS = 60
 
 
 def problems_of_files() -> Iterator[str]:
-    """Files that are missing, or whose bytes are not those that SHA256SUMS lists."""
-    for line in (HERE / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
-        wanted, _, name = line.partition("  ")
+    """Files that are missing or unlisted, or whose bytes are not those that SHA256SUMS lists."""
+    lines = (HERE / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    sums = {name: wanted for wanted, _, name in (line.partition("  ") for line in lines)}
+    for file in sorted(HERE.iterdir()):
+        if file.is_file() and file.name not in sums and file.name != "SHA256SUMS":
+            yield f"{file.name} is not listed in SHA256SUMS"
+    for name, wanted in sums.items():
         file = HERE / name
         if not file.is_file():
             yield f"{name} is missing"

@@ -29,7 +29,7 @@ _MODE = 0o644 << 16
 
 def bundle_files(archive: Archive, case: Case) -> dict[str, str]:
     """The files of a bundle by name; nothing held is among them."""
-    records = {o.environment: o.document for o in read_observations(archive, case)}
+    records = {o.environment: o.document for o in read_observations(case)}
     files = {
         "case.json": _json(case_document(case, next(iter(records.values()), None))),
         "observations.json": _json(records),

@@ -10,7 +10,8 @@ output is never read by anybody.
    ``value`` with the inputs as the call left them, or an ``error`` with its type and words, or a
    ``protocol`` complaint about what came back that is no plain value.
 
-Requests: ``{"op": "ask", "function": f, "question": {...}}`` and ``{"op": "generate", "seed": s}``.
+Requests: ``{"op": "ask", "function": f, "question": {...}}`` and ``{"op": "generate", "seed": s}``,
+each with an ``id`` that its answer repeats.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def main() -> None:
     channel.send({"outcome": "loaded"})
     lenient = bool(setup.get("lenient"))
     while (request := channel.receive()) is not None:
-        channel.send(_answer(request, functions, lenient=lenient))
+        answer = _answer(request, functions, lenient=lenient)
+        channel.send({**answer, "id": request["id"]})
 
 
 def _load(setup: dict[str, object]) -> dict[str, Function]:

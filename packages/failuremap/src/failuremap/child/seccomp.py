@@ -37,7 +37,8 @@ _REFUSED = {
     "network": {"socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50,
                 "socketpair": 53, "accept4": 288},
     "processes": {"fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "kill": 62, "tkill": 200,
-                  "tgkill": 234, "pidfd_send_signal": 424, "pidfd_open": 434, "pidfd_getfd": 438,
+                  "tgkill": 234, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297,
+                  "pidfd_send_signal": 424, "pidfd_open": 434, "pidfd_getfd": 438,
                   "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
                   "setsid": 112, "setpgid": 109},
     "files": {"creat": 85, "truncate": 76, "rename": 82, "renameat": 264, "renameat2": 316,
@@ -53,7 +54,9 @@ _REFUSED = {
                "io_uring_register": 427, "setrlimit": 160, "prlimit64": 302, "prctl": 157,
                "seccomp": 317, "personality": 135},
 }  # fmt: skip
-_OPEN, _OPENAT, _OPENAT2, _CLONE, _CLONE3 = 2, 257, 437, 56, 435
+_OPEN, _OPENAT, _OPENAT2, _CLONE, _CLONE3, _FCNTL = 2, 257, 437, 56, 435, 72
+_SIGNALLING = (8, 10, 15)
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX: they have the kernel send signals to other processes."""
 
 
 class _Program(ctypes.Structure):
@@ -89,6 +92,7 @@ def _instructions() -> list[bytes]:
     program += _by_bits(_OPEN, argument=1, bits=_WRITING, refuse_if_set=True)
     program += _by_bits(_OPENAT, argument=2, bits=_WRITING, refuse_if_set=True)
     program += _by_bits(_CLONE, argument=0, bits=_CLONE_THREAD, refuse_if_set=False)
+    program += _by_value(_FCNTL, argument=1, values=_SIGNALLING)
     return [*program, _step(_RETURN, _ALLOW)]
 
 
@@ -100,6 +104,21 @@ def _by_bits(number: int, *, argument: int, bits: int, refuse_if_set: bool) -> l
         _step(_LOAD_WORD, _OFFSET_ARGUMENTS + 8 * argument),
         _step(_JUMP_ANY_BIT, bits, **skip),
         _step(_RETURN, _REFUSE),
+        _step(_RETURN, _ALLOW),
+    ]
+
+
+def _by_value(number: int, *, argument: int, values: tuple[int, ...]) -> list[bytes]:
+    """Refuse one call where one argument (its low word) has one of some values."""
+    compared = [
+        step
+        for value in values
+        for step in (_step(_JUMP_EQUAL, value, no=1), _step(_RETURN, _REFUSE))
+    ]
+    return [
+        _step(_JUMP_EQUAL, number, no=len(compared) + 2),
+        _step(_LOAD_WORD, _OFFSET_ARGUMENTS + 8 * argument),
+        *compared,
         _step(_RETURN, _ALLOW),
     ]
 

@@ -24,6 +24,8 @@ import struct
 DEPTH_MAX = 100
 DIGITS_MAX = 4300
 """Python's own default bound on the digits of an integer in text."""
+BITS_MAX = 3 * DIGITS_MAX
+"""Of an integer: what surely has no more digits than that."""
 
 _NAN = "7ff8000000000000"
 
@@ -81,8 +83,8 @@ def untag(tagged: object, depth: int = 0) -> object:
 
 
 def _digits(value: int) -> str:
-    if value.bit_length() > DIGITS_MAX * 3:
-        raise NotAValue(f"an integer of more than about {DIGITS_MAX} digits")
+    if value.bit_length() > BITS_MAX:
+        raise NotAValue(f"an integer of more than {BITS_MAX} bits")
     return str(value)
 
 
@@ -91,7 +93,10 @@ def _number(digits: str) -> int:
     canonical = body.isascii() and body.isdigit() and (body == "0" or body[0] != "0")
     if not canonical or digits == "-0" or len(body) > DIGITS_MAX:
         raise NotAValue("not the decimal digits of an integer")
-    return int(digits)
+    value = int(digits)
+    if value.bit_length() > BITS_MAX:
+        raise NotAValue(f"an integer of more than {BITS_MAX} bits")
+    return value
 
 
 def _bits(value: float) -> str:

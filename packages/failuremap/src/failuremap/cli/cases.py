@@ -70,13 +70,13 @@ def show(
     opened = open_archive(archive, private=private)
     case = opened.case(identifier)
     if as_json:
-        record = next(iter(read_observations(opened, case)), None)
+        record = next(iter(read_observations(case)), None)
         document = case_document(case, record.document if record is not None else None)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=1))
         return
     from failuremap.cli.pages import print_case  # noqa: PLC0415
 
-    print_case(opened, case)
+    print_case(case)
 
 
 def render(

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from failuremap.archive import Archive, Case
+from failuremap.archive import Case
 from failuremap.documents import case_digest, open_roles
 from failuremap.programs.render import program_digest
 from failuremap.values import shown, untag
@@ -24,7 +24,7 @@ _HEADINGS = {
 }
 
 
-def print_case(archive: Archive, case: Case) -> None:
+def print_case(case: Case) -> None:
     """Print the prose, the digests and the observations of a case."""
     console = Console()
     family = case.family
@@ -38,7 +38,7 @@ def print_case(archive: Archive, case: Case) -> None:
         console.print(family.prose[name], highlight=False)
     for source in family.sources:
         console.print(f"- {source}", highlight=False)
-    records = read_observations(archive, case)
+    records = read_observations(case)
     for role in family.roles:
         if role in open_roles(case):
             console.print(f"\n{role}: SHA-256 / {program_digest(case, role)}", highlight=False)

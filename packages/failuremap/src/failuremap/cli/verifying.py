@@ -57,7 +57,7 @@ def verify(
     opened = open_archive(archive, private=private)
     cases = _chosen(opened, identifiers or [], everything=everything)
     cache = Cache(None if no_cache else default_folder())
-    reports = _verified(opened, cases, Settings(cache, jobs=jobs or cores()), write=record)
+    reports = _verified(cases, Settings(cache, jobs=jobs or cores()), write=record)
     if report is not None:
         documents = [found.document() for found in reports]
         report.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
@@ -76,9 +76,7 @@ def _chosen(archive: Archive, identifiers: list[str], *, everything: bool) -> li
     return [case for case in archive.cases.values() if case.withdrawn is None]
 
 
-def _verified(
-    archive: Archive, cases: Sequence[Case], settings: Settings, *, write: bool
-) -> list[CaseReport]:
+def _verified(cases: Sequence[Case], settings: Settings, *, write: bool) -> list[CaseReport]:
     """Verify cases under a progress bar on standard error."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
@@ -94,7 +92,7 @@ def _verified(
         with Work(settings, done=lambda: progress.advance(task)) as work:
             running = []
             for case in cases:
-                running.append(Verification(work, archive, case))
+                running.append(Verification(work, case))
                 progress.update(task, total=work.units)
             reports = []
             for verification in running:

@@ -71,7 +71,11 @@ def _header(case: Case, role: str) -> str:
 def without_docstring(source: str) -> str:
     """A source without its module docstring and without blank lines at its ends."""
     tree = ast.parse(source)
-    lines = source.splitlines()
+    lines = source.split("\n")
     if ast.get_docstring(tree, clean=False) is not None:
-        lines = lines[tree.body[0].end_lineno :]
+        docstring = tree.body[0]
+        assert docstring.end_lineno is not None
+        lines = lines[docstring.end_lineno - 1 :]
+        after = lines[0].encode()[docstring.end_col_offset :].decode()
+        lines[0] = after.lstrip("; \t")
     return "\n".join(lines).strip("\n")

@@ -101,6 +101,7 @@ class Child:
         self._hash_seed = hash_seed
         self._isolate = isolate
         self._received = b""
+        self._asked = 0
         self.isolation: tuple[str, ...] = ()
         self.failed: Answer | None = None
         """What came of loading the source, where it did not load."""
@@ -147,6 +148,7 @@ class Child:
             for descriptor in (self._requests, self._answers):
                 os.close(descriptor)
             self._selector.close()
+            self._writable.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     _process: subprocess.Popen[bytes] | None = None
@@ -176,9 +178,13 @@ class Child:
         finally:
             os.close(requests_in)
             os.close(answers_out)
+        os.set_blocking(self._requests, False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._answers, selectors.EVENT_READ)
-        self._send({**self._load.setup, "limits": self._in_child(), "isolate": self._isolate})
+        self._writable = selectors.DefaultSelector()
+        self._writable.register(self._requests, selectors.EVENT_WRITE)
+        setup = {**self._load.setup, "limits": self._in_child(), "isolate": self._isolate}
+        self._send(setup, time.monotonic() + _START_SECONDS)
         self._await_ready()
 
     def _in_child(self) -> dict[str, int]:
@@ -206,23 +212,34 @@ class Child:
             return self.failed
         if self._process is None:
             raise AssertionError("asked a child that has ended")
-        if not self._send(request):
-            answer = self._ended_with()
+        self._asked += 1
+        deadline = time.monotonic() + self._limits.call_seconds
+        unsent = self._send({**request, "id": self._asked}, deadline)
+        received = unsent or self._receive(self._limits.call_seconds)
+        if isinstance(received, Answer):
+            answer = received
+        elif received.get("id") != self._asked:
+            answer = Answer("protocol", message="an answer to another question")
         else:
-            received = self._receive(self._limits.call_seconds)
-            answer = received if isinstance(received, Answer) else _read(received)
+            answer = _read(received)
         if answer.outcome not in ("value", "error"):
             self.end()
         return answer
 
-    def _send(self, request: Mapping[str, object]) -> bool:
+    def _send(self, request: Mapping[str, object], deadline: float) -> Answer | None:
+        """Send a request; what it comes to where the child does not take it."""
         data = json.dumps(request).encode() + b"\n"
-        try:
-            while data:
+        while data:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._writable.select(left):
+                return Answer("timeout", message="the question was not read in time")
+            try:
                 data = data[os.write(self._requests, data) :]
-        except BrokenPipeError:
-            return False
-        return True
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                return self._ended_with()
+        return None
 
     def _receive(self, seconds: float, *, followed: bool = False) -> dict[str, object] | Answer:
         """The next line as a document, or the answer that its absence is.
@@ -265,9 +282,14 @@ class Child:
         return Answer("crash", message=f"ended with exit status {code}")
 
 
+def _printable(words: object) -> str:
+    """A stranger's words, cut to size, as text that can be written down."""
+    return str(words)[:1000].encode(errors="replace").decode()
+
+
 def _read(document: Mapping[str, object]) -> Answer:
     """A line of the child as an answer; whatever it should not be is ``protocol``."""
-    message = str(document.get("message", ""))[:1000]
+    message = _printable(document.get("message", ""))
     match document:
         case {"outcome": "value", "value": tagged, "inputs": list(inputs)}:
             try:
@@ -275,6 +297,7 @@ def _read(document: Mapping[str, object]) -> Answer:
             except (NotAValue, RecursionError) as error:
                 return Answer("protocol", message=str(error))
         case {"outcome": "error", "type": str(kind)}:
+            kind = _printable(kind)
             return Answer("error", message=f"{kind}: {message}" if message else kind)
         case {"outcome": "protocol"}:
             return Answer("protocol", message=message)

@@ -50,7 +50,8 @@ def complexity(value: object) -> tuple[int, float, str]:
 def _measured(value: object) -> tuple[int, float]:
     if isinstance(value, list | tuple):
         measured = [_measured(item) for item in value]
-        return 1 + sum(parts for parts, _ in measured), sum(size for _, size in measured)
+        own = 0.25 if isinstance(value, tuple) else 0.0
+        return 1 + sum(parts for parts, _ in measured), own + sum(size for _, size in measured)
     if isinstance(value, str):
         return 1, 1 + len(value) + (0 if value in _NAMES else 2)
     if isinstance(value, bool) or value is None:
@@ -67,6 +68,9 @@ def _measured(value: object) -> tuple[int, float]:
 
 def _simpler(arguments: Arguments) -> Iterator[Arguments]:
     yield from _without_parts(arguments)
+    for path, items in _lists(arguments):
+        if isinstance(items, tuple):
+            yield _replaced(arguments, path, list(items))  # type: ignore[misc]
     yield from _renamed(arguments)
     yield from _with_one_simpler(arguments)
 
@@ -107,7 +111,8 @@ def _simpler_scalars(scalar: object) -> list[object]:
         return [0, 1, 2, 3, -1, -scalar, *towards, scalar + (scalar < 0)]
     if isinstance(scalar, float):
         halved = scalar / 2 if math.isfinite(scalar) else 4.0
-        return [0.0, 1.0, 0.5, 2.0, -scalar, float(round(halved)), halved]
+        whole = [int(scalar)] if scalar.is_integer() else []
+        return [*whole, 0.0, 1.0, 0.5, 2.0, -scalar, float(round(halved)), halved]
     return []
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from failuremap.archive import Archive, Case
+from failuremap.archive import Case
 from failuremap.archive.new import UNFILLED
 from failuremap.fixtures import Fixture
 from failuremap.programs.render import render
@@ -85,9 +85,8 @@ class _Shortfalls:
 class Verification:
     """One case being verified: the constructor submits the runs, ``finish`` judges them."""
 
-    def __init__(self, work: Work, archive: Archive, case: Case) -> None:
+    def __init__(self, work: Work, case: Case) -> None:
         self._work = work
-        self._archive = archive
         self._case = case
         self._started = time.monotonic()
         self._started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -162,13 +161,13 @@ class Verification:
             )
             for interpreter, by_role in runs.items()
         }
-        records = read_observations(self._archive, self._case)
+        records = read_observations(self._case)
         on_file = {observation.environment for observation in records}
         for interpreter, document in documents.items():
             if write and interpreter.environment not in on_file:
-                record(self._archive, self._case, interpreter, document)
+                record(self._case, interpreter, document)
         if write:
-            records = read_observations(self._archive, self._case)
+            records = read_observations(self._case)
         own = documents[self._interpreters[0]]
         shown = [Observation(i.environment, d) for i, d in documents.items()]
         for observation in [*shown, *records]:

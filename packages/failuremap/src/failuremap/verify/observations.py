@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from failuremap.archive import Archive, Case
+from failuremap.archive import Case
 from failuremap.digests import document_digest
-from failuremap.documents import case_digest
+from failuremap.documents import case_digest, open_roles
 from failuremap.errors import ArchiveError
 from failuremap.fixtures import Fixture
 from failuremap.programs.render import program_digest
@@ -48,7 +48,12 @@ def observation_document(
     started_at: str,
     duration_seconds: float,
 ) -> dict[str, object]:
-    """The record of one environment: every role's verdicts, tagged."""
+    """The record of one environment: every role's verdicts, tagged.
+
+    A repair that is held apart from its open family is left out: its digest and its answers would
+    confirm guesses.
+    """
+    shown = case.family.roles if case.tier == "held-group" else open_roles(case)
     document: dict[str, object] = {
         "schema": SCHEMA,
         "case": case.id,
@@ -63,7 +68,9 @@ def observation_document(
         "hash_seeds": list(HASH_SEEDS),
         "repeats": REPEATS,
         "isolation": list(next(iter(runs.values())).isolation),
-        "roles": {role: _role(case, role, fixtures, run) for role, run in runs.items()},
+        "roles": {
+            role: _role(case, role, fixtures, run) for role, run in runs.items() if role in shown
+        },
         "started_at": started_at,
         "duration_seconds": round(duration_seconds, 3),
     }
@@ -96,14 +103,15 @@ def _observed(fixture: Fixture, verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _folder(archive: Archive, case: Case) -> Path:
-    return archive.root / "observations" / case_digest(case)
+def _folder(case: Case) -> Path:
+    """Beside the family: the records of a held group are held with it."""
+    return case.family.folder.parents[1] / "observations" / case_digest(case)
 
 
-def read_observations(archive: Archive, case: Case) -> list[Observation]:
+def read_observations(case: Case) -> list[Observation]:
     """The records of a case as it is now, one an environment; a record must have its own digest."""
     found = []
-    for file in sorted(_folder(archive, case).glob("*.json")):
+    for file in sorted(_folder(case).glob("*.json")):
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
             sound = document["digest"] == record_digest(document)
@@ -137,9 +145,9 @@ def _differing(theirs: object, ours: object) -> str:
     return ", ".join(labels) or "another source or number of fixtures"
 
 
-def record(archive: Archive, case: Case, interpreter: Interpreter, document: object) -> Path:
+def record(case: Case, interpreter: Interpreter, document: object) -> Path:
     """Write a record where there is none yet: beside its place, then renamed."""
-    file = _folder(archive, case) / f"{interpreter.environment}.json"
+    file = _folder(case) / f"{interpreter.environment}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_suffix(f".{os.getpid()}.tmp")
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,7 @@ def test_list_and_show(failuremap):
     rows = json.loads(failuremap("list", "--json").stdout)
     assert [row["id"] for row in rows] == sorted(read_archive(ARCHIVE).cases)
     shown = text(failuremap("show", "fa-99296"))
+    assert "rows [step, worker, value] (lists or tuples)" in " ".join(shown.split())
     for heading in ("Root cause", "The unsuccessful fix", "Case digest /", "SHA-256 /", "Exit 1"):
         assert heading in shown
     document = json.loads(failuremap("show", "FA-99296", "--json").stdout)
@@ -74,7 +77,7 @@ def test_render_gives_the_bytes_that_the_digest_covers(failuremap):
         (("render", "FA-99296", "attempt-2"), "it has failure, attempt-1, repair"),
         (("verify",), "name cases, such as FA-99296, or pass --all"),
         (("verify", "FA-99296", "--all"), "name cases, such as FA-99296, or pass --all"),
-        (("try", "math:fsum"), "say what to try it on"),
+        (("try", "math:fsum"), "say what to try it on with one of"),
         (("try", "fsum", "--all"), "expected MODULE:FUNCTION"),
         (("try", "math:fsum", "--family", "nothing"), "there is no family 'nothing'"),
         (("try", "no_such_module:f", "--case", "FA-99296"), "cannot be loaded"),
@@ -82,6 +85,9 @@ def test_render_gives_the_bytes_that_the_digest_covers(failuremap):
         (("export", "FA-99296", "-o", "no/such/folder.zip"), "cannot be written"),
         (("new", "Not A Slug"), "expected lower-case words joined by hyphens"),
         (("new", "fine", "--arguments", "a,def"), "'def' cannot be the name of an argument"),
+        (("try", "math:fsum", "--case", "FA-99296", "--timeout", "0"), "seconds above 0"),
+        (("try", "math:fsum", "--case", "FA-99296", "--timeout", "nan"), "seconds above 0"),
+        (("show", "retransmitted-replica-updates"), "is a family; its cases are FA-99296,"),
         (("list", "--archive", "/"), "expected the folder of an archive"),
     ],
 )
@@ -136,6 +142,89 @@ def test_import_of_a_document(failuremap, tmp_path):
     finished = failuremap("import", "case.json")
     assert finished.returncode == 1
     assert f"recorded {row['actual']}, now {row['actual'] - 1}" in text(finished)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda d: d.update(contract_source="# nothing\n"),
+        lambda d: d["checks"].pop(),
+        lambda d: d.update(contract="0" * 64),
+        lambda d: d.update(digest="0" * 64),
+        lambda d: d.update(params={"N": ["i", "9"]}),
+        lambda d: d["programs"].pop("attempt-1"),
+        lambda d: d["programs"]["failure"].update(source=d["programs"]["repair"]["source"]),
+        lambda d: d.update(title=7),
+    ],
+)
+def test_a_document_of_ours_is_held_to_all_it_says(failuremap, tmp_path, tamper):
+    """Whatever it states about itself must be so, or nothing of it passes."""
+    document = json.loads(failuremap("show", "FA-99296", "--json").stdout)
+    tamper(document)
+    (tmp_path / "case.json").write_text(json.dumps(document))
+    finished = failuremap("import", "case.json")
+    assert finished.returncode == 1
+    assert "case.json" in text(finished)
+
+
+def test_a_program_that_says_otherwise_by_itself_does_not_reproduce(failuremap, tmp_path):
+    """Its fixtures reproduce, but run whole its own check says the opposite of its table."""
+    source = (
+        '"""A program."""\n\nimport json\n\nN = 1\n\n\ndef solve(values):\n'
+        "    return sum(values)\n\n\nobservations = []\n\n\n"
+        "def check(label, actual, expected):\n"
+        '    observations.append({"check": label, "actual": actual, "expected": expected,'
+        ' "passed": actual != expected})\n\n\n'
+        'check("one", solve([N]), N)\n\npassed = all(o["passed"] for o in observations)\n'
+        'print(json.dumps({"observations": observations, "passed": passed}, ensure_ascii=False))\n'
+        "raise SystemExit(0 if passed else 1)\n"
+    )
+    row = {"check": "one", "actual": 1, "expected": 1, "passed": True}
+    program = {"source": source, "sha256": source_digest(source), "exit_code": 0}
+    document = {"id": "FA-00001", "failure": {**program, "observations": [row]}}
+    (tmp_path / "case.json").write_text(json.dumps(document))
+    finished = failuremap("import", "case.json")
+    assert finished.returncode == 1, text(finished)
+    assert "run whole, it exits 1, not 0" in text(finished)
+
+
+@pytest.mark.parametrize("option", ["--junit", "--pytest-file"])
+def test_a_report_that_cannot_be_written_is_said_before_the_work(failuremap, option):
+    """A folder that is not there costs no results."""
+    finished = failuremap("try", "math:fsum", "--case", "FA-99296", option, "no/such/file")
+    assert finished.returncode == 2
+    assert "cannot be written" in text(finished)
+
+
+def test_split_needs_what_could_make_relatives(failuremap, tree, held):
+    """Held repairs that are not at hand could be equal: no split is made without them."""
+    tree.family(held="repair")
+    tree.case(tier="held-repair", commitment=held)
+    finished = failuremap("split", "--ratios", "0.5,0.5", "--salt", "x", archive=tree.root)
+    assert finished.returncode == 1
+    assert "repairs of FA-00001 are held" in text(finished)
+
+
+def test_ending_import_by_a_signal_leaves_nothing(tmp_path):
+    """SIGTERM ends the children and removes their folders, as Ctrl-C does."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    (tmp_path / "mine.py").write_text("import time\n\ndef f(rows, step):\n    time.sleep(60)\n")
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "failuremap", "try", "mine:f", "--case", "FA-99296"),
+            *("--archive", str(ARCHIVE), "--timeout", "50"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.iterdir()):
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    process.terminate()
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert list(folder.iterdir()) == []
 
 
 def test_split_and_verify_split(failuremap, tmp_path):

@@ -59,12 +59,12 @@ def test_the_page_runs(tmp_path):
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "ARCHIVE": str(REPOSITORY / "archive"),
-        "FAILUREMAP_ARCHIVE": str(REPOSITORY / "archive"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "COLUMNS": "200",
     }
+    environment.pop("FAILUREMAP_ARCHIVE", None)
+    shutil.copytree(REPOSITORY / "archive", tmp_path / "archive")
     for kind, text in blocks(PAGE.read_text()):
         if kind == "console":
             for command, shown in commands(text):
@@ -89,3 +89,16 @@ def test_the_index_of_the_page_is_right():
     assert [title for title, _ in entries] == headings
     for title, anchor in entries:
         assert anchor == re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-")
+
+
+def test_the_readme_shows_what_try_prints(tmp_path):
+    """The README's one command of failuremap runs as it is shown."""
+    readme = (REPOSITORY / "README.md").read_text()
+    shown = re.search(r"^```\n\$ (failuremap .*)\n((?:.*\n)*?)```", readme, re.MULTILINE)
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "FAILUREMAP_ARCHIVE": str(REPOSITORY / "archive"),
+    }
+    output = run(shown[1], tmp_path, environment)
+    assert re.fullmatch(pattern(shown[2].splitlines()), output, re.DOTALL), output

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
+from conftest import FILES
 
+from failuremap.digests import commitment
+from failuremap.errors import ArchiveError
+from failuremap.mutation import mutants
+from failuremap.runner import process
 from failuremap.runner.interpreters import interpreters_at_hand
 from failuremap.runner.limits import Limits
 from failuremap.verify.cache import Cache
 from failuremap.verify.case import Verification
 from failuremap.verify.gate import controls, suspects
-from failuremap.verify.observations import read_observations
+from failuremap.verify.observations import read_observations, record_digest
 from failuremap.verify.work import Settings, Work
 
 SHIFT = "\n\ndef solve(values):\n    return sum(values) + N\n"
@@ -95,7 +100,7 @@ def test_without_a_record_a_case_is_only_executed(verified, small):
         (
             "impl/failure.py",
             '"""Raises."""\n\n\ndef solve(values):\n    return values[0]\n',
-            "failure: the stand-alone program printed no line",
+            "failure: the stand-alone program: it did not end by itself: error: IndexError",
         ),
         ("wrong/right.py", f'"""Not wrong."""{SHIFT}', "no fixture notices the wrong 'right'"),
         (
@@ -149,6 +154,82 @@ def test_each_shortfall_is_found(verified, small, file, text, complaint):
     assert complaint in words(report)
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("wrong/broken.py", "def solve(values)\n", "the wrong 'broken' passes no fixture"),
+        (
+            "contract.py",
+            (
+                '"""Always the same."""\n\n\ndef valid(values):\n    return True\n\n\n'
+                "def generate(rng):\n    return ([1],)\n\n\n"
+                "def oracle(values):\n    return sum(values) + N\n"
+            ),
+            "generate made 1 different inputs in 200",
+        ),
+    ],
+)
+def test_what_shows_nothing_is_found(verified, small, file, text, complaint):
+    """A wrong implementation that does not even load, a generator that repeats itself."""
+    small.write(f"families/shifted-sum/{file}", text)
+    assert complaint in words(verified(small))
+
+
+def test_an_excuse_is_tried_on_generated_inputs(verified, small):
+    """A mutant that is said to be equivalent must answer as the oracle does."""
+    source = '"""Shifts."""\n\n\ndef solve(values):\n    return sum(values[0:]) + N\n'
+    weak = 'check("nothing", solve([]), N)\ncheck("a zero", solve([0]), N)\n'
+    (mutant,) = (m for m in mutants(source) if m.name.endswith("`0` is 1"))
+    excuse = {"mutant": mutant.name, "digest": mutant.digest, "reason": "so I say"}
+    rewrite(small, equivalent=[{"source": "repair", **excuse}])
+    small.write("families/shifted-sum/impl/repair.py", source)
+    small.write("families/shifted-sum/fixtures.py", weak)
+    assert "is not equivalent: generated input" in words(verified(small))
+
+
+def test_archive_programs_run_confined(verified, small, tmp_path):
+    """A repair that writes a file when it loads leaves none, run whole as well."""
+    mark = tmp_path / "mark"
+    small.write(
+        "families/shifted-sum/impl/repair.py",
+        f'"""Writes."""\n\ntry:\n    open({str(mark)!r}, "w").close()\nexcept OSError:\n'
+        f"    pass\n{SHIFT}",
+    )
+    verified(small)
+    assert not mark.exists()
+
+
+def test_a_flaky_run_is_not_recorded(verified, small):
+    """What runs disagree on is no observation."""
+    small.write(
+        "families/shifted-sum/impl/failure.py",
+        '"""By hash."""\n\n\ndef solve(values):\n    return hash("x")\n',
+    )
+    verified(small, write=True)
+    assert read_observations(small.one()) == []
+
+
+def test_a_record_under_another_name_is_refused(verified, small):
+    """A copy of one environment's record does not make a second environment."""
+    verified(small, write=True)
+    file = next((small.root / "observations").rglob("*.json"))
+    file.with_name("cpython-9.9.9-linux-x86_64.json").write_bytes(file.read_bytes())
+    with pytest.raises(ArchiveError, match="expected the name of its environment"):
+        verified(small)
+
+
+def test_a_commitment_must_be_that_of_the_held_files(verified, tree, held):
+    """With the private root, the repair must come to what was published about it."""
+    nonce = bytes(range(32))
+    tree.family(held="repair")
+    tree.write("families/shifted-sum/nonce", nonce.hex(), private=True)
+    tree.case(tier="held-repair", commitment=held)
+    right = commitment(FILES["impl/repair.py"], nonce)
+    assert f"the held files come to the commitment {right}" in words(verified(tree, private=True))
+    tree.case(tier="held-repair", commitment=right)
+    assert "commitment" not in words(verified(tree, private=True))
+
+
 def test_weak_fixtures_are_found(verified, small):
     """Fixtures that pin nothing down let a mistake live, and a program that knows nothing."""
     small.write(
@@ -164,8 +245,6 @@ def test_an_equivalent_entry_must_be_true(verified, small):
     """An excuse for a mutant that a fixture notices, or that is none, is a shortfall."""
     case = small.one()
     mutant = next(s for s in suspects(case.family, case.fixtures()) if s.kind.startswith("mutant"))
-    from failuremap.mutation import mutants
-
     digest = mutants(case.family.implementations["repair"])[0].digest
     entries = [
         {"source": "repair", "mutant": "x", "digest": digest, "reason": "no"},
@@ -182,8 +261,6 @@ def test_an_equivalent_entry_excuses_a_survivor(verified, small):
     """A mutant that is equivalent and said to be so is no shortfall."""
     source = '"""Shifts."""\n\n\ndef solve(values):\n    return sum(values) + N * 1**2\n'
     small.write("families/shifted-sum/impl/repair.py", source)
-    from failuremap.mutation import mutants
-
     report = verified(small)
     survivors = [s.name for s in report.gate.survivors]
     assert survivors
@@ -214,9 +291,6 @@ def test_a_record_that_no_longer_holds_is_found(verified, small):
     file = next((small.root / "observations").rglob(f"{record.environment}.json"))
     document = json.loads(file.read_text())
     document["roles"]["failure"]["observations"][0]["status"] = "pass"
-    from failuremap.errors import ArchiveError
-    from failuremap.verify.observations import record_digest
-
     file.write_text(json.dumps(document))
     with pytest.raises(ArchiveError, match="changed since it was recorded"):
         verified(small)
@@ -240,8 +314,6 @@ def test_runs_are_remembered(verified, small, tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     first = verified(small, folder=folder)
     started = []
-    from failuremap.runner import process
-
     real = process.Child.__enter__
 
     def counted(self):

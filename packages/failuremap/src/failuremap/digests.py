@@ -18,7 +18,14 @@ import rfc8785
 
 from failuremap.errors import UsageError
 
-__all__ = ["canonical", "commitment", "document_digest", "one_final_newline", "source_digest"]
+__all__ = [
+    "NONCE_BYTES",
+    "canonical",
+    "commitment",
+    "document_digest",
+    "one_final_newline",
+    "source_digest",
+]
 
 NONCE_BYTES = 32
 

@@ -17,7 +17,7 @@ from importlib import resources
 import jsonschema
 
 from failuremap.archive import Case
-from failuremap.digests import document_digest, source_digest
+from failuremap.digests import canonical, commitment, document_digest, source_digest
 from failuremap.errors import ImportFailure, UsageError
 from failuremap.fixtures import fixtures_digest
 from failuremap.programs.render import program_digest, render
@@ -30,7 +30,10 @@ __all__ = [
     "case_schema",
     "digest_of_document",
     "digested",
+    "held_problem",
+    "observed_where",
     "open_roles",
+    "recorded",
     "validate_document",
 ]
 
@@ -66,6 +69,23 @@ def digested(case: Case) -> dict[str, object]:
     }
 
 
+def held_problem(case: Case) -> str:
+    """Why the commitment of a held case is not that of the held files; empty if it is.
+
+    A held repair is committed to as it lies; a held group as the document that its digest covers.
+    """
+    if case.tier == "open":
+        return ""
+    if case.family.nonce is None:
+        return "the commitment cannot be checked: expected a nonce beside the held files"
+    if case.tier == "held-group":
+        held = canonical({**digested(case), "held": None}).decode()
+    else:
+        held = case.implementation("repair")
+    found = commitment(held, case.family.nonce)
+    return "" if found == case.commitment else f"the held files come to the commitment {found}"
+
+
 def case_digest(case: Case) -> str:
     """The digest (hex) of a case."""
     return document_digest(digested(case))
@@ -98,21 +118,21 @@ def case_document(case: Case, record: Mapping[str, object] | None = None) -> dic
             role: {
                 "source": render(case, role),
                 "sha256": program_digest(case, role),
-                **(_recorded(record, role) if record is not None else {}),
+                **(recorded(record, role) if record is not None else {}),
             }
             for role in open_roles(case)
         },
         "checks": [fixture.document() for fixture in case.fixtures()],
-        "observed": _observed(record) if record is not None else None,
+        "observed": observed_where(record) if record is not None else None,
     }
 
 
-def _observed(record: Mapping[str, object]) -> dict[str, object]:
+def observed_where(record: Mapping[str, object]) -> dict[str, object]:
     """Where and when the observations were recorded."""
     return {name: record[name] for name in ("environment", "started_at", "runner", "digest")}
 
 
-def _recorded(record: Mapping[str, object], role: str) -> dict[str, object]:
+def recorded(record: Mapping[str, object], role: str) -> dict[str, object]:
     """A program's exit code and table, as the program itself prints it."""
     roles: Mapping[str, Mapping[str, object]] = record["roles"]  # type: ignore[assignment]
     rows: list[Mapping[str, object]] = roles[role]["observations"]  # type: ignore[assignment]

@@ -37,11 +37,14 @@ def pytest_collection_modifyitems(
     name = config.getoption("--failuremap")
     if name:
         items.extend(_items(session, config, str(name)))
+    elif any(config.getoption(f"--failuremap-{word}") for word in ("family", "case", "adapter")):
+        raise pytest.UsageError("--failuremap-...: say which function with --failuremap")
 
 
 def _items(session: pytest.Session, config: pytest.Config, name: str) -> Iterator[pytest.Item]:
     from failuremap.cli.choice import chosen_cases  # noqa: PLC0415
     from failuremap.errors import FailureMapError  # noqa: PLC0415 - only when asked for
+    from failuremap.trying.session import check_target  # noqa: PLC0415
     from failuremap.trying.target import read_target  # noqa: PLC0415
 
     def option(word: str) -> str | None:
@@ -54,6 +57,7 @@ def _items(session: pytest.Session, config: pytest.Config, name: str) -> Iterato
         cases = chosen_cases(
             Path(archive) if archive else None, family=option("family"), case=option("case")
         )
+        check_target(target)
     except FailureMapError as error:
         raise pytest.UsageError(str(error)) from None
     parent = _Cases.from_parent(session, name="failuremap", nodeid="failuremap")

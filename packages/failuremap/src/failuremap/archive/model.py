@@ -48,6 +48,8 @@ class Family:
     implementations: Mapping[str, str]
     wrong: Mapping[str, str]
     folder: Path
+    nonce: bytes | None = None
+    """The members' nonce, where the private root is at hand."""
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -94,9 +96,9 @@ class Case:
         source = self.family.implementations.get(role)
         if source is None:
             held = self.tier != "open" and role == "repair"
-            why = "the repair of this case is held for members" if held else "there is none"
+            why = ": the repair of this case is held for members" if held else ""
             roles = ", ".join(self.family.roles)
-            raise UsageError(f"{self.id} has no {role!r}: {why}; it has {roles}")
+            raise UsageError(f"{self.id} has no {role!r}{why}; it has {roles}")
         return source
 
 
@@ -118,6 +120,9 @@ class Archive:
         found = self.cases.get(identifier.upper())
         if found is None and identifier.upper() in self.held:
             raise UsageError(f"{identifier} is held for members: name their root with --private")
+        if found is None and identifier in self.families:
+            members = ", ".join(case.id for case in self.cases_of(identifier))
+            raise UsageError(f"{identifier} is a family; its cases are {members}")
         if found is None:
             ids = sorted(self.cases)
             span = f"{ids[0]} to {ids[-1]}" if ids else "no cases"

@@ -83,10 +83,13 @@ def create_family(
             f'id = "{identifier}"\nfamily = "{slug}"\nvariant = {variant}\ntier = "open"\n\n'
             f"[params]\nN = {variant}\n"
         )
-    for file, text in texts.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
+    try:
+        for file, text in texts.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error}") from None
     return list(texts)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from failuremap.archive.fields import Table, read_text, read_toml
 from failuremap.archive.model import TIERS, Archive, Case, Equivalent, Family, Withdrawal
+from failuremap.digests import NONCE_BYTES
 from failuremap.errors import ArchiveError, UsageError
 from failuremap.values import same
 
@@ -91,11 +92,12 @@ def _read_family(folder: Path, private: Path | None) -> Family:
         sources=table.texts("sources", []),
         parameters=_parameters(table),
         equivalents=_equivalents(table, folder / "family.toml"),
-        contract=read_text(folder / "contract.py"),
-        fixtures=read_text(folder / "fixtures.py"),
+        contract=_python(folder / "contract.py"),
+        fixtures=_python(folder / "fixtures.py"),
         implementations=_implementations(folder, private),
         wrong=_sources(folder / "wrong"),
         folder=folder,
+        nonce=_nonce(private / "families" / folder.name) if private is not None else None,
     )
     table.finish()
     return family
@@ -135,7 +137,7 @@ def _equivalents(table: Table, file: Path) -> tuple[Equivalent, ...]:
 
 def _implementations(folder: Path, private: Path | None) -> dict[str, str]:
     """Sources by role, the open ones and, where there is a private root, the held ones."""
-    found = _sources(folder / "impl")
+    found = {file.stem: _python(file) for file in sorted((folder / "impl").glob("*.py"))}
     if private is not None and private not in folder.parents:
         held = _sources(private / "families" / folder.name / "impl")
         for role in held.keys() & found.keys():
@@ -147,6 +149,30 @@ def _implementations(folder: Path, private: Path | None) -> dict[str, str]:
     if not {"failure", "attempt-1"} <= found.keys():
         raise ArchiveError(f"{folder / 'impl'}: expected failure.py and attempt-1.py")
     return found
+
+
+def _nonce(folder: Path) -> bytes | None:
+    """The nonce under which the held files of a family are committed to."""
+    file = folder / "nonce"
+    if not file.is_file():
+        return None
+    try:
+        nonce = bytes.fromhex(read_text(file).strip())
+    except ValueError:
+        nonce = b""
+    if len(nonce) != NONCE_BYTES:
+        raise ArchiveError(f"{file}: expected {2 * NONCE_BYTES} hexadecimal digits")
+    return nonce
+
+
+def _python(file: Path) -> str:
+    """A source that compiles; a wrong implementation may be wrong in that, too."""
+    text = read_text(file)
+    try:
+        compile(text, str(file), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ArchiveError(f"{file}: not Python: {error}") from None
+    return text
 
 
 def _sources(folder: Path) -> dict[str, str]:

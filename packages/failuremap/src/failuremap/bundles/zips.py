@@ -21,7 +21,7 @@ from failuremap.documents import case_digest, case_document, open_roles
 from failuremap.programs.render import render
 from failuremap.verify.observations import read_observations
 
-__all__ = ["bundle_bytes", "bundle_files", "write_bundle"]
+__all__ = ["bundle_bytes", "bundle_files", "run_source", "write_bundle"]
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o644 << 16
@@ -33,9 +33,7 @@ def bundle_files(archive: Archive, case: Case) -> dict[str, str]:
     files = {
         "case.json": _json(case_document(case, next(iter(records.values()), None))),
         "observations.json": _json(records),
-        "run.py": resources.files("failuremap")
-        .joinpath("bundles/run_bundle.py")
-        .read_text("utf-8"),
+        "run.py": run_source(),
         "README": _readme(case),
         "LICENSE": _licence(archive),
         **{f"{role}.py": render(case, role) for role in open_roles(case)},
@@ -45,6 +43,11 @@ def bundle_files(archive: Archive, case: Case) -> dict[str, str]:
         for name, text in sorted(files.items())
     )
     return {**files, "SHA256SUMS": sums}
+
+
+def run_source() -> str:
+    """The program in a bundle that checks it."""
+    return resources.files("failuremap").joinpath("bundles/run_bundle.py").read_text("utf-8")
 
 
 def bundle_bytes(archive: Archive, case: Case) -> bytes:

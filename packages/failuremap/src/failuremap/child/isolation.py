@@ -51,6 +51,8 @@ def confine(limits: dict[str, int], *, isolate: bool) -> list[str]:
     applied = []
     on_linux = sys.platform == "linux"
     libc = ctypes.CDLL(None, use_errno=True) if isolate and on_linux else None
+    if libc is not None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if libc is not None and _enter_namespaces(libc):
         applied += ["user namespace", "process namespace", "no network"]
     if libc is not None:

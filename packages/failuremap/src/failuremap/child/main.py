@@ -16,7 +16,9 @@ each with an ``id`` that its answer repeats.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import json
 import os
 import sys
@@ -81,6 +83,8 @@ def main() -> None:
 def _load(setup: dict[str, object]) -> dict[str, Function]:
     """The functions that the setup asks for, from a source or from a module by name."""
     names: list[str] = setup["functions"]  # type: ignore[assignment]
+    if "program" in setup:
+        return {"solve": lambda: _whole(str(setup["program"]))}
     if "module" in setup:
         sys.path[:0] = setup["path"]  # type: ignore[call-overload]
         found: object = importlib.import_module(str(setup["module"]))
@@ -102,9 +106,21 @@ def _adapted(function: Function, setup: dict[str, object]) -> Function:
     return lambda *arguments: adapter(function, *arguments)
 
 
-def _module(source: str, file: str, parameters: object) -> types.ModuleType:
-    module = types.ModuleType("solution")
-    sys.modules["solution"] = module
+def _whole(program: str) -> tuple[int, str]:
+    """Run a whole program: its exit status and what it printed."""
+    printed = io.StringIO()
+    status = 0
+    with contextlib.redirect_stdout(printed):
+        try:
+            _module(program, "program.py", {}, name="__main__")
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    return status, printed.getvalue()
+
+
+def _module(source: str, file: str, parameters: object, name: str = "solution") -> types.ModuleType:
+    module = types.ModuleType(name)
+    sys.modules[name] = module
     vars(module).update(parameters or {})  # type: ignore[call-overload]
     exec(compile(source, file, "exec"), vars(module))  # noqa: S102 - this is what the child is for
     return module

@@ -8,6 +8,7 @@ failed.
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -77,6 +78,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; the entry point ``failuremap``."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     try:
         app()
     except UsageError as error:
@@ -85,6 +88,11 @@ def main() -> None:
         sys.exit(_complain(error, 3))
     except FailureMapError as error:
         sys.exit(_complain(error, 1))
+
+
+def _end(number: int, _frame: object) -> None:
+    """End as an exception does, so that children are ended and their folders removed."""
+    sys.exit(128 + number)
 
 
 def _complain(error: FailureMapError, exit_status: int) -> int:

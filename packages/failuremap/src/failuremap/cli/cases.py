@@ -15,7 +15,7 @@ __all__ = ["list_cases", "render", "show"]
 
 def list_cases(
     archive: ArchiveOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the cases of the archive.
 
@@ -38,15 +38,10 @@ def list_cases(
     if as_json:
         typer.echo(json.dumps(rows))
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Column, Table  # noqa: PLC0415
-
-    columns = (Column(name, no_wrap=True, min_width=8) for name in ("case", "variant", "tier"))
-    table = Table(*columns, Column("family", no_wrap=True), Column("title", no_wrap=True, ratio=1))
+    width = max((len(str(row["family"])) for row in rows), default=0)
     for row in rows:
         tier = "withdrawn" if row["withdrawn"] else str(row["tier"])
-        table.add_row(*map(str, (row["id"], row["variant"], tier, row["family"], row["title"])))
-    Console().print(table)
+        typer.echo(f"{row['id']}  {row['family']!s:{width}}  {tier:11}  {row['title']}")
     for held in opened.held:
         typer.echo(f"{held}: held for members")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from failuremap.cli.files import printable
 from failuremap.errors import ImportFailure, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def import_file(
 
 def _content(file: Path) -> bytes:
     try:
+        if not file.is_file() and file.exists():
+            raise UsageError(f"{file} cannot be read: it is no file")
         if file.stat().st_size > BYTES_MAX:
             raise ImportFailure(f"{file}: expected at most {BYTES_MAX} bytes")
         return file.read_bytes()
@@ -60,19 +63,20 @@ def _print(case: PublishedCase, found: list[Reproduction]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     console = Console(highlight=False, markup=False)
-    console.print(f"{case.id} {case.title}")
+    console.print(printable(f"{case.id} {case.title}"))
     if case.recorded_at:
-        console.print(f"recorded using Python {case.interpreter} at {case.recorded_at}")
+        words = f"recorded using Python {case.interpreter} at {case.recorded_at}"
+        console.print(printable(words))
     for reproduction in found:
         program = reproduction.program
         console.print(f"\n{program.role}: {program.status}")
         for words in (program.note, *program.restored, reproduction.problem):
             if words:
-                console.print(f"  {words}")
+                console.print(f"  {printable(words)}")
         table = Table("Boundary fixture", "Observation")
         for row in reproduction.rows:
             said = "reproduces" if row.reproduces else row.words
-            table.add_row(Text(row.label), Text(said))
+            table.add_row(Text(printable(row.label)), Text(printable(said)))
         console.print(table)
     for role in case.held:
         console.print(f"\n{role}: held, nothing to check")

@@ -26,11 +26,12 @@ _HEADINGS = {
 
 def print_case(case: Case) -> None:
     """Print the prose, the digests and the observations of a case."""
-    console = Console()
+    console = Console(markup=False)
     family = case.family
     console.print(Text(f"{case.id} / {family.domain} / {case.tier}", style="bold"))
     parameters = ", ".join(f"{name} = {value}" for name, value in case.parameters.items())
     console.print(f"{family.title} · case {case.variant:02d} ({parameters})")
+    console.print(f"family {family.slug}: solve({', '.join(family.arguments)})", highlight=False)
     if case.withdrawn is not None:
         console.print(f"withdrawn {case.withdrawn.at}: {case.withdrawn.reason}", style="red")
     for name, heading in _HEADINGS.items():
@@ -50,10 +51,12 @@ def print_case(case: Case) -> None:
         console.print(f"Observations recorded in {record.environment} at {when}", highlight=False)
 
 
-def _table(record: Observation, role: str) -> Table:
+def _table(record: Observation, role: str) -> Table | str:
     roles = record.document["roles"]
     assert isinstance(roles, dict)
-    found = roles[role]
+    found = roles.get(role)
+    if found is None:
+        return "held: its observations are not on record"
     table = Table("Boundary fixture", "Actual", "Expected", "Outcome")
     table.title, table.title_justify = f"Exit {found['exit_code']}", "left"
     for row in found["observations"]:

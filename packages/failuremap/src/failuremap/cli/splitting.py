@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from failuremap.cli.files import check_writable
 from failuremap.cli.options import ArchiveOption, PrivateOption
+from failuremap.errors import SplitError
 
 if TYPE_CHECKING:
     from failuremap.splits import SplitPlan
@@ -36,9 +38,16 @@ def split(
     """
     from failuremap.cli.choice import open_archive  # noqa: PLC0415 - `--help` is to be quick
     from failuremap.splits import parse_ratios, plan, read_lock, write_lock  # noqa: PLC0415
-    from failuremap.splits.gather import facts_of  # noqa: PLC0415
+    from failuremap.splits.gather import facts_of, unseen  # noqa: PLC0415
 
-    facts = facts_of(open_archive(archive, private=private))
+    check_writable(lock)
+    opened = open_archive(archive, private=private)
+    if hidden := unseen(opened):
+        raise SplitError(
+            f"repairs of {', '.join(hidden)} are held, so relatives could be told apart: name their"
+            " root with --private"
+        )
+    facts = facts_of(opened)
     earlier = read_lock(lock) if lock is not None and lock.exists() else None
     made = plan(facts, parse_ratios(ratios), salt=salt, lock=earlier)
     if lock is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from failuremap.cli.files import check_writable, write_file
 from failuremap.cli.options import ArchiveOption
 from failuremap.errors import UsageError
 
@@ -70,14 +71,16 @@ def try_function(
     from failuremap.trying.target import read_target  # noqa: PLC0415
 
     if (family is not None) + (case is not None) + everything != 1:
-        raise UsageError("say what to try it on: --family FAMILY, --case ID or --all")
+        raise UsageError("say what to try it on with one of --family FAMILY, --case ID, --all")
+    check_writable(junit, pytest_file)
     cases = chosen_cases(archive, family=family, case=case)
     target = read_target(function, adapter=adapter, python=python, call_seconds=timeout)
-    tries = _tried(cases, target, by_value=compare is CompareChoice.VALUE)
+    by_value = compare is CompareChoice.VALUE
+    tries = _tried(cases, target, by_value=by_value)
     if junit is not None:
-        junit.write_text(junit_xml(target, tries), encoding="utf-8")
+        write_file(junit, junit_xml(target, tries))
     if pytest_file is not None:
-        pytest_file.write_text(written_tests(target, cases), encoding="utf-8")
+        write_file(pytest_file, written_tests(target, cases, by_value=by_value))
     _print(target, tries)
     statuses = {tried.status for tried in tries}
     if statuses != {"pass"}:
@@ -103,12 +106,17 @@ def _tried(cases: Sequence[Case], target: Target, *, by_value: bool) -> list[Cas
 def _print(target: Target, tries: Sequence[CaseTry]) -> None:
     from rich.console import Console  # noqa: PLC0415
 
+    from failuremap.trying.session import GENERATED, equal  # noqa: PLC0415
+
     console = Console(highlight=False, markup=False, soft_wrap=True)
     for tried in tries:
         passed = sum(verdict.status == "pass" for verdict in tried.verdicts)
+        inputs = f"{tried.generated} generated inputs"
+        if tried.status != "pass" and 0 < tried.generated < GENERATED:
+            inputs = f"wrong at generated input {tried.generated}"
         console.print(
             f"{tried.case.id} {tried.case.family.title}: {tried.status};"
-            f" {passed} of {len(tried.verdicts)} fixtures, {tried.generated} generated inputs"
+            f" {passed} of {len(tried.verdicts)} fixtures, {inputs}"
         )
     worst = next((tried for tried in tries if tried.status != "pass"), None)
     if worst is None:
@@ -123,8 +131,12 @@ def _print(target: Target, tries: Sequence[CaseTry]) -> None:
         console.print(f"\nThe smallest input found that {target.name} gets wrong:")
         for name, value in zip(names, found.arguments, strict=True):
             console.print(f"    {name} = {value!r}")
-        came = repr(found.verdict.actual) if found.verdict.answered else found.verdict.message
+        verdict = found.verdict
+        came = repr(verdict.actual) if verdict.answered else verdict.message
         console.print(f"  - expected {found.expected!r}")
-        console.print(f"  + {'got' if found.verdict.answered else found.verdict.status} {came}")
-    if worst.only_types:
-        console.print("Only types differ: --compare value accepts equal values of other types.")
+        console.print(f"  + {'got' if verdict.answered else verdict.status} {came}")
+        if verdict.equal:
+            console.print(f"    {verdict.message}")
+        elif verdict.answered and equal(verdict.actual, found.expected):
+            which = "Only types differ" if worst.only_types else "This input differs by type only"
+            console.print(f"{which}: --compare value accepts equal values of other types.")

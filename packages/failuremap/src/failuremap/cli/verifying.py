@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from failuremap.cli.files import check_writable, write_file
 from failuremap.cli.options import ArchiveOption, PrivateOption
 from failuremap.errors import UsageError
 
@@ -54,13 +55,14 @@ def verify(
     from failuremap.verify.cache import Cache, default_folder  # noqa: PLC0415
     from failuremap.verify.work import Settings, cores  # noqa: PLC0415
 
+    check_writable(report)
     opened = open_archive(archive, private=private)
     cases = _chosen(opened, identifiers or [], everything=everything)
     cache = Cache(None if no_cache else default_folder())
     reports = _verified(cases, Settings(cache, jobs=jobs or cores()), write=record)
     if report is not None:
         documents = [found.document() for found in reports]
-        report.write_text(json.dumps(documents, indent=1) + "\n", encoding="utf-8")
+        write_file(report, json.dumps(documents, indent=1) + "\n")
     _print(reports)
     if any(found.infra for found in reports):
         raise typer.Exit(3)

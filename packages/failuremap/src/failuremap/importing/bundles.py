@@ -12,11 +12,15 @@ import io
 import json
 import re
 import zipfile
+from collections.abc import Mapping
 
-from failuremap.documents import digest_of_document, validate_document
+from failuremap.bundles.zips import run_source
+from failuremap.documents import observed_where, recorded
 from failuremap.errors import ImportFailure
 from failuremap.importing.documents import read_document
 from failuremap.importing.model import PublishedCase
+from failuremap.importing.own import check_own_document
+from failuremap.verify.observations import environment_name, record_digest
 
 __all__ = ["is_bundle", "read_bundle"]
 
@@ -41,13 +45,13 @@ def read_bundle(content: bytes, name: str) -> PublishedCase:
         document = json.loads(files["case.json"])
     except (ValueError, RecursionError) as error:
         raise ImportFailure(f"{name}: case.json: not JSON: {error}") from None
-    validate_document(document, name=f"{name}: case.json")
-    if digest_of_document(document) != document["digest"]:
-        raise ImportFailure(f"{name}: case.json does not come to the digest that it states")
+    check_own_document(document, f"{name}: case.json")
     for role, program in document["programs"].items():
-        digest = hashlib.sha256(files.get(f"{role}.py", b"")).hexdigest()
-        if not program["sha256"] == digest == document["sources"].get(role):
+        if files.get(f"{role}.py") != program["source"].encode():
             raise ImportFailure(f"{name}: {role}.py is not the program that case.json states")
+    if files.get("run.py") != run_source().encode():
+        raise ImportFailure(f"{name}: run.py is not the one that this version writes")
+    _check_records(files, document, name)
     return read_document(files["case.json"], f"{name}: case.json")
 
 
@@ -72,6 +76,31 @@ def _files(content: bytes, name: str) -> dict[str, bytes]:
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
         raise ImportFailure(f"{name}: not a zip that can be read: {error}") from None
     return files
+
+
+def _check_records(files: dict[str, bytes], document: Mapping[str, object], name: str) -> None:
+    """observations.json has sound records of this very case, and case.json repeats the first."""
+    where = f"{name}: observations.json"
+    try:
+        records = json.loads(files.get("observations.json", b"null"))
+        sound = all(
+            record["digest"] == record_digest(record)
+            and record["case_digest"] == document["digest"]
+            and environment_name(record["environment"]) == environment
+            for environment, record in records.items()
+        )
+        first = records[min(records)] if records else None
+        repeated = {
+            role: {**program, **(recorded(first, role) if first is not None else {})}
+            for role, program in document["programs"].items()  # type: ignore[attr-defined]
+        }
+        observed = observed_where(first) if first is not None else None
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError, IndexError) as error:
+        raise ImportFailure(f"{where}: expected records by environment: {error!r}") from None
+    if not sound:
+        raise ImportFailure(f"{where}: a record has been changed, or is of another case")
+    if repeated != document["programs"] or observed != document["observed"]:
+        raise ImportFailure(f"{name}: case.json shows other observations than observations.json")
 
 
 def _check_sums(files: dict[str, bytes], name: str) -> None:

@@ -15,6 +15,7 @@ from failuremap.importing.assembly import FoundProgram, published
 from failuremap.importing.facts import Fact, facts_of, is_source, slug
 from failuremap.importing.lines import CHARACTERS_MAX, decode
 from failuremap.importing.model import PublishedCase, PublishedObservation, PublishedProgram
+from failuremap.importing.own import check_own_document, is_own
 from failuremap.importing.page import read_page
 from failuremap.importing.tables import OUTCOMES
 from failuremap.values import NotAValue, tag
@@ -80,6 +81,8 @@ def _read_json(text: str) -> PublishedCase:
         document = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise ImportFailure(f"expected a JSON document: {error}; fetch it again") from None
+    if is_own(document):
+        check_own_document(document, "the document")
     facts = list(facts_of(document))
     head = _head(document)
     case = _text(head, "id", "case-id", "case")

@@ -9,6 +9,7 @@ recorded outcome of either kind reproduces; the value itself must be the recorde
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +27,12 @@ from failuremap.runner.process import Load
 from failuremap.runner.running import run_fixtures
 from failuremap.runner.verdicts import Verdict
 from failuremap.values import json_view, same, shown
+from failuremap.verify.standalone import run_program
 
-__all__ = ["Reproduction", "Row", "reproduce"]
+__all__ = ["SECONDS", "Reproduction", "Row", "reproduce"]
+
+SECONDS = 120.0
+"""For all programs of one file: a stranger's page cannot keep us for longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +60,51 @@ class Reproduction:
         return matches and not self.problem and all(row.reproduces for row in self.rows)
 
 
-def reproduce(case: PublishedCase, *, limits: Limits | None = None) -> list[Reproduction]:
-    """Run every program of a published case again, in a confined child."""
-    return [_reproduced(program, limits or Limits()) for program in case.programs]
+def reproduce(case: PublishedCase, *, seconds: float = SECONDS) -> list[Reproduction]:
+    """Run every program of a published case again, in confined children, for so long at most."""
+    deadline = time.monotonic() + seconds
+    return [_reproduced(program, deadline) for program in case.programs]
 
 
-def _reproduced(program: PublishedProgram, limits: Limits) -> Reproduction:
+def _reproduced(program: PublishedProgram, deadline: float) -> Reproduction:
     try:
         parts = program.split()
         fixtures = parse_fixtures(parts.fixtures, parts.params, file=program.where)
     except FailureMapError as error:
         return Reproduction(program, (), f"it cannot be run fixture by fixture: {error}")
     load = Load.source(parts.implementation, parameters=dict(parts.params))
-    run = run_fixtures(load, fixtures, this_interpreter(), limits)
+    run = run_fixtures(load, fixtures, this_interpreter(), Limits(), deadline=deadline)
     infra = any(verdict.status == "infra" for verdict in run.verdicts)
     rows = tuple(_rows(program.observations, fixtures, run.verdicts))
-    exit_code = 0 if all(o.passed for o in program.observations) else 1
     problem = ""
+    exit_code = 0 if all(o.passed for o in program.observations) else 1
     if program.exit_code is not None and program.exit_code != exit_code:
         problem = f"Exit {program.exit_code} is published, its own table says {exit_code}"
+    elif all(row.reproduces for row in rows):
+        problem = _whole_problem(program, exit_code, deadline)
     return Reproduction(program, rows, problem, infra)
+
+
+def _whole_problem(program: PublishedProgram, exit_code: int, deadline: float) -> str:
+    """How the program, run whole with its own ``check``, differs from its table."""
+    if time.monotonic() >= deadline:
+        return "it was not run whole: the time for this file is used up"
+    found = run_program(program.source, this_interpreter())
+    if isinstance(found, str):
+        return f"run whole, {found}"
+    status, printed = found
+    if status != exit_code:
+        return f"run whole, it exits {status}, not {exit_code}"
+    table = [
+        {
+            "check": row.label,
+            "actual": json_view(row.actual),
+            "expected": json_view(row.expected),
+            "passed": row.passed,
+        }
+        for row in program.observations
+    ]
+    return "" if printed == table else "run whole, it prints other observations than its table"
 
 
 def _rows(

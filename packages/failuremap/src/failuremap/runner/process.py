@@ -46,6 +46,11 @@ class Load:
     setup: Mapping[str, object]
 
     @classmethod
+    def program(cls, text: str) -> Load:
+        """A whole program: asked without arguments, it gives its exit status and its output."""
+        return cls({"program": text, "functions": ["solve"]})
+
+    @classmethod
     def source(
         cls,
         text: str,
@@ -154,8 +159,16 @@ class Child:
     _process: subprocess.Popen[bytes] | None = None
 
     def _start(self) -> None:
-        requests_in, self._requests = os.pipe()
-        self._answers, answers_out = os.pipe()
+        try:
+            requests_in, self._requests = os.pipe()
+        except OSError as error:
+            raise InfraError(f"no more descriptors for a child: {error}") from None
+        try:
+            self._answers, answers_out = os.pipe()
+        except OSError as error:
+            os.close(requests_in)
+            os.close(self._requests)
+            raise InfraError(f"no more descriptors for a child: {error}") from None
         flags = ["-s", "-S"] if self._isolate else []
         try:
             self._process = subprocess.Popen(  # noqa: S603 - running programs is what this does

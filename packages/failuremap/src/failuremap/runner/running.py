@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from failuremap.runner.verdicts import Verdict, agreed, judge
 
 __all__ = ["HASH_SEEDS", "REPEATS", "Run", "run_fixtures", "run_repeatedly"]
 
+_TOO_LATE = "not asked: the time for all of them is used up"
 HASH_SEEDS = (0, 1, 2)
 REPEATS = 2
 
@@ -43,12 +45,13 @@ def run_fixtures(
     limits: Limits,
     *,
     hash_seed: int = 0,
+    deadline: float | None = None,
 ) -> Run:
     """Ask every fixture's question, in order; a child that ends is followed by a fresh one.
 
     A question without an answer in time is asked once more with more time, because a busy machine
     must not look like a program that does not end. Trouble with the machine is tried once more and
-    then recorded as ``infra``.
+    then recorded as ``infra``. After the deadline (of ``time.monotonic``) nothing more is asked.
     """
     verdicts: list[Verdict] = []
     isolation: tuple[str, ...] = ()
@@ -56,6 +59,9 @@ def run_fixtures(
     patient = False
     while len(verdicts) < len(fixtures):
         rest = fixtures[len(verdicts) :]
+        if deadline is not None and time.monotonic() >= deadline:
+            verdicts += [Verdict(f.label, "timeout", message=_TOO_LATE) for f in rest]
+            break
         allowed = limits.with_more_time() if patient else limits
         try:
             with Child(load, interpreter, allowed, hash_seed=hash_seed) as child:

@@ -8,11 +8,17 @@ from failuremap.fixtures import fixtures_digest
 from failuremap.splits.facts import CaseFacts
 from failuremap.splits.trees import trees_of
 
-__all__ = ["facts_of"]
+__all__ = ["facts_of", "unseen"]
+
+
+def unseen(archive: Archive) -> list[str]:
+    """Cases of which something that could make them relatives is not at hand."""
+    held = [case.id for case in archive.cases.values() if "repair" not in case.family.roles]
+    return sorted([*held, *archive.held])
 
 
 def facts_of(archive: Archive) -> list[CaseFacts]:
-    """What the splits know of each case. A held repair counts by its commitment."""
+    """What the splits know of each case. A held repair counts by its commitment only."""
     return [_facts(case) for case in archive.cases.values()]
 
 

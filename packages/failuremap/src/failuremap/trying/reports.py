@@ -52,42 +52,63 @@ def junit_xml(target: Target, tries: Sequence[CaseTry]) -> str:
 
 def _printable(text: str) -> str:
     """Without the control characters that XML cannot hold."""
-    return "".join(c if c >= " " or c in "\t\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\t\n" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
-def pytest_file(target: Target, cases: Sequence[Case]) -> str:
+def pytest_file(target: Target, cases: Sequence[Case], *, by_value: bool = False) -> str:
     """The fixtures of cases as plain pytest functions over the user's own function."""
-    adapted = target.adapter is not None
     parts = [
         f'"""Fixtures of {", ".join(case.id for case in cases)} for {target.name}."""\n',
         f"from {target.module} import {target.attribute.split('.')[0]}\n",
         target.adapter.strip() + "\n" if target.adapter else "",
-        _solve(target.attribute, adapted=adapted),
+        _solve(target.attribute, adapted=target.adapter is not None),
+        _PLAIN,
+        _BY_VALUE if by_value else _EXACTLY,
         *(_test(case) for case in cases),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
+_PLAIN = '''def plain(value):
+    """Arrays, series and tensors as the lists and numbers in them."""
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    if type(value) is dict:
+        return {plain(key): plain(item) for key, item in value.items()}
+    convert = getattr(value, "tolist", None) or getattr(value, "to_list", None)
+    return convert() if convert is not None else value
+'''
+
+_EXACTLY = '''def same(actual, expected):
+    """Type by type."""
+    return repr(actual) == repr(expected)
+'''
+
+_BY_VALUE = '''def same(actual, expected):
+    """By value: 5 and 5.0, lists and tuples."""
+    if isinstance(actual, (list, tuple)) and isinstance(expected, (list, tuple)):
+        return len(actual) == len(expected) and all(map(same, actual, expected))
+    return actual == expected
+'''
+
+
 def _solve(attribute: str, *, adapted: bool) -> str:
     call = f"adapt({attribute}, *arguments)" if adapted else f"{attribute}(*arguments)"
-    return (
-        f"def solve(*arguments):\n    result = {call}\n"
-        "    return result.tolist() if hasattr(result, 'tolist') else result\n"
-    )
+    return f"def solve(*arguments):\n    return plain({call})\n"
 
 
 def _test(case: Case) -> str:
     """One test a case; ``check`` collects, so that all that fails is shown at once."""
     values = "".join(f"    {name} = {value!r}\n" for name, value in case.parameters.items())
-    body = "\n".join(
-        f"    {line}" if line else ""
-        for line in without_docstring(case.family.fixtures).splitlines()
-    )
+    fixtures = without_docstring(case.family.fixtures).split("\n")
+    body = "\n".join(f"    {line}" if line else "" for line in fixtures)
     name = case.id.lower().replace("-", "_")
     return (
         f"def test_{name}():\n{values}    failed = []\n\n"
         "    def check(label, actual, expected):\n"
-        "        if repr(actual) != repr(expected):\n"
+        "        if not same(actual, expected):\n"
         '            failed.append(f"{label}: got {actual!r}, expected {expected!r}")\n\n'
         f"{body}\n"
         '    assert not failed, "\\n".join(failed)\n'

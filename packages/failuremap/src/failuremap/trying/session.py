@@ -17,11 +17,11 @@ from failuremap.trying.target import Target
 from failuremap.values import same, untag
 from failuremap.verify.contract import Contract
 
-__all__ = ["GENERATED", "CaseTry", "Smallest", "try_case"]
+__all__ = ["GENERATED", "CaseTry", "Smallest", "check_target", "equal", "try_case"]
 
 GENERATED = 200
 LATE_MAX = 5
-"""Answers that may be waited for in vain while shrinking."""
+"""Calls of one case that may be waited for in vain."""
 _INPUT = "a generated input"
 
 
@@ -77,9 +77,22 @@ class _Subject:
             raise UsageError(f"{self._target.name} cannot be loaded: {self._child.failed.message}")
         return self._child
 
+    def check(self) -> None:
+        """``UsageError`` where the function cannot be loaded."""
+        self._running()
+
     def end(self) -> None:
         if self._child is not None:
             self._child.end()
+
+
+def check_target(target: Target) -> None:
+    """``UsageError`` says why a function cannot be tried."""
+    subject = _Subject(target, by_value=False)
+    try:
+        subject.check()
+    finally:
+        subject.end()
 
 
 def try_case(
@@ -103,11 +116,14 @@ def try_case(
     try:
         with Contract(case, this_interpreter(), Limits()) as contract:
             for fixture in fixtures:
-                verdicts.append(subject.judge(fixture))
+                verdicts.append(_patiently(subject, fixture, verdicts))
                 progress()
-            failing, count = _failing_input(case, contract, subject, verdicts, generated, progress)
-            if failing is not None:
-                smallest = _smallest(contract, subject, failing)
+            if _late(verdicts) < LATE_MAX:
+                failing, count = _failing_input(
+                    case, contract, subject, verdicts, generated, progress
+                )
+                if failing is not None:
+                    smallest = _smallest(contract, subject, failing)
     except InfraError as error:
         missing = fixtures[len(verdicts) :] or fixtures[-1:]
         verdicts = verdicts[: len(fixtures) - len(missing)]
@@ -117,6 +133,18 @@ def try_case(
     wrong = [*verdicts, *([smallest.verdict] if smallest else [])]
     expected = [*(f.expected for f in fixtures), *([smallest.expected] if smallest else [])]
     return CaseTry(case, tuple(verdicts), count, smallest, _only_types(wrong, expected))
+
+
+def _late(verdicts: Sequence[Verdict]) -> int:
+    return sum(verdict.status == "timeout" for verdict in verdicts)
+
+
+def _patiently(subject: _Subject, fixture: Fixture, verdicts: Sequence[Verdict]) -> Verdict:
+    """A verdict; none is waited for once too many calls have had no answer."""
+    if _late(verdicts) >= LATE_MAX:
+        words = f"not called: {LATE_MAX} calls before had no answer in time"
+        return Verdict(fixture.label, "timeout", message=words)
+    return subject.judge(fixture)
 
 
 def _failing_input(
@@ -157,7 +185,7 @@ def _asked(contract: Contract, arguments: tuple[object, ...]) -> Fixture | None:
     question = question_of(arguments)
     wanted = contract.oracle(question)
     if wanted.outcome != "value":
-        return None
+        raise InfraError(f"the oracle of the archive failed: {wanted.message}")
     return Fixture(_INPUT, question, wanted.value)
 
 

@@ -11,6 +11,7 @@ one.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from dataclasses import dataclass
@@ -73,6 +74,8 @@ def read_target(
     found = _NAME.fullmatch(text)
     if found is None:
         raise UsageError(f"expected MODULE:FUNCTION, such as onefold:reduce_replicas, got {text!r}")
+    if not 0 < call_seconds < math.inf:
+        raise UsageError(f"--timeout: expected a number of seconds above 0, got {call_seconds:g}")
     source = None
     if adapter is not None:
         try:

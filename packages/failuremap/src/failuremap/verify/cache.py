@@ -20,7 +20,7 @@ from failuremap.digests import document_digest
 __all__ = ["RUNNER", "Cache", "default_folder"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_RUNNING = ("child", "fixtures", "runner", "values.py")
+_RUNNING = ("child", "fixtures", "runner", "values.py", "verify/contract.py")
 """The code that a run's outcome depends on."""
 
 
@@ -38,10 +38,12 @@ RUNNER = _code_digest()
 """The version of the runner: the digest of its code."""
 
 
-def default_folder() -> Path:
-    """The user's cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "failuremap"
+def default_folder() -> Path | None:
+    """The user's cache directory; None for a user without a home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "failuremap"
+    except RuntimeError:
+        return None
 
 
 class Cache:
@@ -64,11 +66,11 @@ class Cache:
         file = self._folder / name[:2] / f"{name}.json"
         with contextlib.suppress(OSError, ValueError):
             found = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(found, dict):
-                return found
+            if isinstance(found, dict) and found.get("key") == name:
+                return dict(found["document"])
         document = make()
         if keep(document):
-            self._put(file, document)
+            self._put(file, {"key": name, "document": document})
         return document
 
     @staticmethod

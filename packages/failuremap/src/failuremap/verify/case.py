@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from failuremap.archive import Case
 from failuremap.archive.new import UNFILLED
+from failuremap.documents import held_problem
 from failuremap.fixtures import Fixture
 from failuremap.programs.render import render
 from failuremap.runner.interpreters import Interpreter
@@ -31,6 +32,7 @@ from failuremap.verify.gate import Gate, Suspect, begin_gate, finish_gate, stale
 from failuremap.verify.observations import (
     Observation,
     compare,
+    lasting,
     observation_document,
     read_observations,
     record,
@@ -99,10 +101,13 @@ class Verification:
             for role in case.family.roles
             for interpreter in self._interpreters
         }
+        self._whole = {role: work.run_whole(case, render(case, role)) for role in case.family.roles}
         self._gate = begin_gate(work, case, self._fixtures)
         self._contract: Future[ContractReport] | None = None
         if "repair" in case.family.roles:
-            self._contract = work.check_contract(case, self._fixtures)
+            self._contract = work.check_contract(
+                case, case.implementation("repair"), self._fixtures
+            )
 
     def finish(self, *, write: bool = False) -> CaseReport:
         """Wait for the runs and judge them; ``write`` records environments without a record."""
@@ -138,12 +143,13 @@ class Verification:
                 short.executed.append(f"{role} fixes nothing that the failure fails")
         if "repair" not in runs:
             short.executed.append("the repair is held: name its root with --private")
+        elif problem := held_problem(self._case):
+            short.executed.append(problem)
         elif unpassed := _unpassed(runs["repair"]):
             short.executed.append(f"the repair fails {', '.join(sorted(unpassed))}")
         for role, run in runs.items():
-            problems = standalone_problems(
-                render(self._case, role), self._fixtures, run, self._interpreters[0]
-            )
+            found = self._whole[role].result()
+            problems = standalone_problems(found, self._fixtures, run)
             short.executed += [f"{role}: {problem}" for problem in problems]
 
     def _judge_environments(
@@ -164,7 +170,7 @@ class Verification:
         records = read_observations(self._case)
         on_file = {observation.environment for observation in records}
         for interpreter, document in documents.items():
-            if write and interpreter.environment not in on_file:
+            if write and interpreter.environment not in on_file and lasting(runs[interpreter]):
                 record(self._case, interpreter, document)
         if write:
             records = read_observations(self._case)
@@ -195,6 +201,7 @@ class Verification:
 
     def _judge_gate(self, gate: Gate, short: _Shortfalls) -> None:
         family = self._case.family
+        short.adequate += [f"{_said(suspect)} {words}" for suspect, words in gate.complaints]
         short.adequate += [f"no fixture notices {_said(suspect)}" for suspect in gate.survivors]
         short.adequate += [
             f"{_said(suspect)} is said to be equivalent, and a fixture notices it"

@@ -22,6 +22,8 @@ __all__ = ["GENERATED", "Contract", "check_contract"]
 
 GENERATED = 200
 """Generated inputs that a repair must answer as the oracle does."""
+DISTINCT_MIN = 40
+"""Of them, those that differ from all others: a generator that repeats itself shows nothing."""
 PROBLEMS_MAX = 5
 
 
@@ -95,6 +97,7 @@ def check_contract(
 ) -> ContractReport:
     """Check fixtures against contract and oracle, then the repair against generated inputs."""
     problems: list[str] = []
+    seen: set[str] = set()
     generated = 0
     with Contract(case, interpreter, limits) as contract:
         for fixture in fixtures:
@@ -103,8 +106,12 @@ def check_contract(
             for index in range(GENERATED):
                 if len(problems) >= PROBLEMS_MAX or child.ended:
                     break
-                problems += _generated_problems(contract, child, f"{case.family.slug}/{index}")
+                arguments = contract.generate(f"{case.family.slug}/{index}")
+                seen.add(repr(arguments))
+                problems += _generated_problems(contract, child, arguments)
                 generated += 1
+    if not problems and len(seen) < DISTINCT_MIN:
+        problems.append(f"generate made {len(seen)} different inputs in {generated}")
     return ContractReport(generated, tuple(problems[:PROBLEMS_MAX]))
 
 
@@ -139,21 +146,23 @@ def _calls(question: Question) -> list[Question]:
     return []
 
 
-def _generated_problems(contract: Contract, child: Child, seed: str) -> list[str]:
-    arguments = contract.generate(seed)
+def _generated_problems(
+    contract: Contract, child: Child, arguments: tuple[object, ...] | str
+) -> list[str]:
     if isinstance(arguments, str):
         return [arguments]
+    made = f"generated input {shown(arguments)}"
     if problem := contract.problem_with(arguments):
-        return [f"generated input {seed!r}: {problem}"]
+        return [f"{made}: {problem}"]
     question = question_of(arguments)
     wanted, came = contract.oracle(question), child.ask(question)
     if wanted.outcome != "value":
-        return [f"generated input {seed!r}: the oracle failed: {wanted.message}"]
+        return [f"{made}: the oracle failed: {wanted.message}"]
     if came.outcome != "value":
-        return [f"generated input {seed!r}: the repair: {came.outcome}: {came.message}"]
+        return [f"{made}: the repair: {came.outcome}: {came.message}"]
     if not same(wanted.value, came.value):
         gave = f"the repair gives {shown(came.value)}, the oracle {shown(wanted.value)}"
-        return [f"generated input {shown(arguments)}: {gave}"]
+        return [f"{made}: {gave}"]
     if changed(question, came):
-        return [f"generated input {shown(arguments)}: the repair changed it"]
+        return [f"{made}: the repair changed it"]
     return []

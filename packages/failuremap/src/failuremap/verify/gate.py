@@ -20,9 +20,10 @@ from failuremap.archive import Case, Family
 from failuremap.fixtures import Fixture
 from failuremap.mutation import mutants
 from failuremap.runner.running import Run
+from failuremap.verify.contract import ContractReport
 from failuremap.verify.work import Work
 
-__all__ = ["Gate", "Suspect", "begin_gate", "controls", "suspects"]
+__all__ = ["Gate", "Suspect", "Trial", "begin_gate", "controls", "finish_gate", "suspects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Gate:
 
     kills: Mapping[Suspect, tuple[str, ...]]
     infra: tuple[Suspect, ...]
+    complaints: tuple[tuple[Suspect, str], ...] = ()
+    """Suspects that are not what they are kept for, and why."""
 
     @property
     def survivors(self) -> list[Suspect]:
@@ -111,26 +114,43 @@ def _literal(text: str) -> str:
     return text.replace("nan", 'float("nan")').replace("inf", 'float("inf")')
 
 
-def begin_gate(
-    work: Work, case: Case, fixtures: Sequence[Fixture]
-) -> list[tuple[Suspect, Future[Run]]]:
-    """Have every suspect run against the fixtures."""
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A suspect being run: against the fixtures and, if it is excused, against the contract."""
+
+    suspect: Suspect
+    run: Future[Run]
+    contract: Future[ContractReport] | None
+
+
+def begin_gate(work: Work, case: Case, fixtures: Sequence[Fixture]) -> list[Trial]:
+    """Have every suspect run against the fixtures, and those that are excused on inputs, too."""
     return [
-        (suspect, work.run_once(case, suspect.source, fixtures))
+        Trial(
+            suspect,
+            work.run_once(case, suspect.source, fixtures),
+            work.check_contract(case, suspect.source, fixtures) if suspect.excused else None,
+        )
         for suspect in suspects(case.family, fixtures)
     ]
 
 
-def finish_gate(running: Sequence[tuple[Suspect, Future[Run]]]) -> Gate:
+def finish_gate(trials: Sequence[Trial]) -> Gate:
     """The kill matrix of what was begun."""
     kills: dict[Suspect, tuple[str, ...]] = {}
     infra = []
-    for suspect, future in running:
-        verdicts = future.result().verdicts
+    complaints = []
+    for trial in trials:
+        suspect = trial.suspect
+        verdicts = trial.run.result().verdicts
         kills[suspect] = tuple(v.label for v in verdicts if v.status not in ("pass", "infra"))
         if any(verdict.status == "infra" for verdict in verdicts):
             infra.append(suspect)
-    return Gate(kills, tuple(infra))
+        if suspect.kind == "wrong" and not any(verdict.status == "pass" for verdict in verdicts):
+            complaints.append((suspect, f"passes no fixture: {verdicts[0].message}"))
+        if trial.contract is not None and (problems := trial.contract.result().problems):
+            complaints.append((suspect, f"is not equivalent: {problems[0]}"))
+    return Gate(kills, tuple(infra), tuple(complaints))
 
 
 def stale_excuses(family: Family) -> list[str]:

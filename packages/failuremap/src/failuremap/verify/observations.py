@@ -115,12 +115,26 @@ def read_observations(case: Case) -> list[Observation]:
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
             sound = document["digest"] == record_digest(document)
+            named = environment_name(document["environment"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArchiveError(f"{file}: not an observation: {error}") from None
         if not sound or document["case_digest"] != case_digest(case):
             raise ArchiveError(f"{file}: changed since it was recorded: its digest differs")
+        if named != file.stem:
+            raise ArchiveError(f"{file}: expected the name of its environment, {named}.json")
         found.append(Observation(file.stem, document))
     return found
+
+
+def environment_name(environment: Mapping[str, str]) -> str:
+    """What a record's file is called."""
+    return "-".join(environment[n] for n in ("implementation", "version", "system", "machine"))
+
+
+def lasting(runs: Mapping[str, Run]) -> bool:
+    """Whether runs may be recorded: the machine was well, and they agreed."""
+    statuses = {verdict.status for run in runs.values() for verdict in run.verdicts}
+    return not statuses & {"infra", "flaky"}
 
 
 def compare(recorded: Observation, now: Mapping[str, object]) -> list[str]:
@@ -148,9 +162,12 @@ def _differing(theirs: object, ours: object) -> str:
 def record(case: Case, interpreter: Interpreter, document: object) -> Path:
     """Write a record where there is none yet: beside its place, then renamed."""
     file = _folder(case) / f"{interpreter.environment}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_suffix(f".{os.getpid()}.tmp")
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
-    beside.write_text(text + "\n", encoding="utf-8")
-    beside.replace(file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(file)
+    except OSError as error:
+        raise ArchiveError(f"{file} cannot be recorded: {error}") from None
     return file

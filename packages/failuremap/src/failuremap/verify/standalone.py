@@ -1,59 +1,62 @@
-"""The rendered program, run as anybody would run it, must say what the runner recorded.
+"""The rendered program, run whole and confined, must say what the runner recorded.
 
-This is the one place where standard output is read: the program is the archive's own form, its
-source is what the digest covers, and what it prints is compared with the record, never believed.
+This is where what a program prints is read. It is compared with the record and never believed.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from failuremap.fixtures import Fixture
+from failuremap.errors import InfraError
+from failuremap.fixtures import Fixture, question_of
 from failuremap.runner.interpreters import Interpreter
+from failuremap.runner.limits import Limits
+from failuremap.runner.process import Child, Load
 from failuremap.runner.running import Run
 from failuremap.values import json_view
 
-__all__ = ["standalone_problems"]
+__all__ = ["Printed", "expected_observations", "run_program", "standalone_problems"]
 
-SECONDS = 60
+SECONDS = 20.0
 
 
-def standalone_problems(
-    program: str, fixtures: Sequence[Fixture], run: Run, interpreter: Interpreter
-) -> list[str]:
-    """How the program's own line and exit status differ from the runner's record."""
-    with tempfile.TemporaryDirectory(prefix="failuremap-") as folder:
-        file = Path(folder) / "program.py"
-        file.write_text(program, encoding="utf-8")
-        try:
-            finished = subprocess.run(  # noqa: S603 - running programs is what this does
-                [interpreter.path, "-s", "-S", "-B", str(file)],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                timeout=SECONDS,
-                cwd=folder,
-                env={"LC_ALL": "C.UTF-8", "PATH": os.defpath, "PYTHONHASHSEED": "0"},
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return [f"the stand-alone program did not end: {error}"]
-    if finished.returncode != run.exit_code:
-        return [f"the stand-alone program exits {finished.returncode}, the runner {run.exit_code}"]
+Printed = tuple[int, list[object]]
+"""An exit status, and the observations on the line that was printed."""
+
+
+def run_program(program: str, interpreter: Interpreter) -> Printed | str:
+    """A program's exit status and the observations on its last line, or why there are none."""
     try:
-        document = json.loads(finished.stdout.decode().strip().splitlines()[-1])
-        printed = document["observations"]
-    except (ValueError, IndexError, KeyError, TypeError):
-        tail = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return [f"the stand-alone program printed no line of observations {tail}"]
+        with Child(Load.program(program), interpreter, Limits(call_seconds=SECONDS)) as child:
+            answer = child.ask(question_of([]))
+    except InfraError as error:
+        return str(error)
+    match answer.value:
+        case (int(status), str(printed)):
+            pass
+        case _:
+            return f"it did not end by itself: {answer.outcome}: {answer.message}"
+    try:
+        document = json.loads(printed.strip().splitlines()[-1])
+        observations = list(document["observations"])
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+        return "it printed no line of observations"
+    return status, observations
+
+
+def standalone_problems(found: Printed | str, fixtures: Sequence[Fixture], run: Run) -> list[str]:
+    """How the program's own line and exit status differ from the runner's record."""
+    if isinstance(found, str):
+        return [f"the stand-alone program: {found}"]
+    status, printed = found
+    if status != run.exit_code:
+        return [f"the stand-alone program exits {status}, the runner {run.exit_code}"]
     recorded = expected_observations(fixtures, run)
     if printed == recorded:
         return []
-    differing = [r["check"] for p, r in zip(printed, recorded, strict=False) if p != r]
+    pairs = zip(printed, recorded, strict=False)
+    differing = [ours["check"] for theirs, ours in pairs if theirs != ours]
     return [f"the stand-alone program differs from the record at {differing or 'its length'}"]
 
 

@@ -24,6 +24,7 @@ from failuremap.runner.verdicts import Verdict
 from failuremap.values import tag, untag
 from failuremap.verify.cache import Cache
 from failuremap.verify.contract import GENERATED, ContractReport, check_contract
+from failuremap.verify.standalone import Printed, run_program
 
 __all__ = ["Settings", "Work", "cores"]
 
@@ -105,10 +106,27 @@ class Work:
             ),
         )
 
-    def check_contract(self, case: Case, fixtures: Sequence[Fixture]) -> Future[ContractReport]:
-        """The repair and the fixtures against contract and oracle."""
+    def run_whole(self, case: Case, program: str) -> Future[Printed | str]:
+        """The stand-alone program as a whole."""
         interpreter = this_interpreter()
-        source = case.implementation("repair")
+        key = self._key("whole", case, program, (), interpreter)
+
+        def make() -> dict[str, object]:
+            return {"found": run_program(program, interpreter)}
+
+        def unit() -> Printed | str:
+            found = self.settings.cache.get(
+                key, make, keep=lambda made: not isinstance(made["found"], str)
+            )["found"]
+            return found if isinstance(found, str) else (found[0], found[1])  # type: ignore[index]
+
+        return self.submit(case, unit)
+
+    def check_contract(
+        self, case: Case, source: str, fixtures: Sequence[Fixture]
+    ) -> Future[ContractReport]:
+        """A source and the fixtures against contract and oracle."""
+        interpreter = this_interpreter()
         load = Load.source(source, parameters=case.parameters)
         key = self._key("contract", case, source, fixtures, interpreter)
         key |= {"contract": case.family.contract, "generated": GENERATED}

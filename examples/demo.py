@@ -73,7 +73,6 @@ def table(undisturbed: Run, disturbed: Run) -> Table:
         rows.add_column(heading, overflow="fold")
     runs = (undisturbed, disturbed)
     rows.add_row("held-out accuracy", *(f"{run.accuracy:.4f}" for run in runs))
-    rows.add_row("digest of the weights", *("\n".join(sorted(run.digests)) for run in runs))
     for name in ("repeated", "lost", "replies_lost", "delayed", "reordered"):
         label = name.replace("replies_lost", "answers lost")
         label = label if " " in label else f"messages {label}"
@@ -98,6 +97,10 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     console.print(table(undisturbed, disturbed))
+    # One below the other, and whole, so that they compare by eye.
+    for name, one in (("undisturbed", undisturbed), ("disturbed", disturbed)):
+        for digest in sorted(one.digests):
+            print(f"{name:<11} {digest}")
     same = len(undisturbed.digests | disturbed.digests) == 1
     console.print("Every bit is the same." if same else "THE BITS DIFFER.")
     good = min(undisturbed.accuracy, disturbed.accuracy) > ACCURACY_MIN

@@ -13,7 +13,7 @@ and make life hard for them with
 
 The accuracy and the digest of the weights that it prints are the same both times. By hand it is
 ``onefold serve DIRECTORY --workers 2``, then in two terminals ``ONEFOLD_ADDRESS=grpc://...
-ONEFOLD_WORKER=a ONEFOLD_WORKERS=2 python examples/digits.py`` and the same with ``b``.
+ONEFOLD_WORKER=a python examples/digits.py`` and the same with ``b``.
 
 Why the bits are the same:
 
@@ -168,13 +168,15 @@ class Model:
         return hasher.hexdigest()
 
 
-def train(client: Reducer, digits: Digits, *, seed: int, steps: int, workers: int) -> Model:
+def train(client: Reducer, digits: Digits, *, seed: int, steps: int) -> Model:
     """Train to the end, from wherever the run is."""
     model = Model(seed)
     first_open_step = min(client.joined.first_open_step, steps)
     for step in range(first_open_step):
         model.apply(client.pull(step))
-    index = client.joined.index or 0
+    index, workers = client.joined.index, client.joined.size
+    if index is None or workers is None:
+        raise SystemExit("this server has no roster to share work by: give it --workers N")
     for step in range(first_open_step, steps):
         mine = share(seed, step, index, workers, len(digits.labels))
         gradient = gradient_sum(model.weights, digits.take(mine))
@@ -190,12 +192,6 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=160, help="how many (default: %(default)s)")
     parser.add_argument(
         "--seed", type=int, default=0, help="of the first weights and the batches (default: 0)"
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=int(os.environ.get("ONEFOLD_WORKERS", "1")),
-        help="how many share each batch; `onefold run` says so in ONEFOLD_WORKERS (default: 1)",
     )
     return parser.parse_args(arguments)
 
@@ -213,9 +209,7 @@ def main() -> int:
         return 2
     training, test = Digits.load()
     with onefold.connect() as client:
-        model = train(
-            client, training, seed=options.seed, steps=options.steps, workers=options.workers
-        )
+        model = train(client, training, seed=options.seed, steps=options.steps)
         result = {
             "worker": client.joined.worker,
             "accuracy": round(model.accuracy(test), 4),

@@ -78,9 +78,7 @@ def test_what_is_not_there_is_said_with_what_is(small):
         archive.case("FA-7")
     with pytest.raises(UsageError, match=r"no family 'other'; the archive has shifted-sum"):
         archive.family("other")
-    with pytest.raises(
-        UsageError, match=r"no 'attempt-2': there is none; it has failure, attempt-1, repair"
-    ):
+    with pytest.raises(UsageError, match=r"no 'attempt-2'; it has failure, attempt-1, repair"):
         archive.case("FA-00001").implementation("attempt-2")
 
 

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,14 +89,39 @@ class TestMistakes:
             (("serve", "D", "--workers", 2, "--joined"), "exactly one of --workers N"),
             (("serve", "D", "--workers", 0), "must be an integer of at least 1, not 0"),
             (("serve", "D", "--roster", "a,a"), "names each worker once"),
-            (("serve", "D", "--workers", 2, "--minimum", 1), "needs deadline_seconds"),
+            (("serve", "D", "--workers", 2, "--minimum", 1), "needs --deadline"),
+            (("serve", "D", "--workers", 2, "--deadline", "nan"), "--deadline is a number"),
+            (("serve", "D", "--workers", 2, "--open-steps", 0), "--open-steps must be"),
+            (("serve", "D", "--workers", 2, "--keep-steps", 0), "--keep-steps must be"),
+            (("serve", "D", "--roster", "a,b\tc"), "has no control characters"),
+            (("serve", "", "--workers", 2), '"" is no path'),
             (("serve", "D", "--workers", 2, "--operation", "max"), "max"),
             (("run", "--workers", 2, "--faults", "loose=1", "--", "x"), "'loose=1' is no fault"),
             (("run", "--workers", 2, "--faults", "lose=2", "--", "x"), "number from 0 to 1, not 2"),
             (("run", "--workers", 0, "--", "x"), "at least 1 worker, not 0"),
             (("run", "--workers", 2), "COMMAND"),
             (("run", "--", "x"), "--workers"),
+            (("run", "--workers", 2, "--faults", "lose=1", "--", "x"), "no call is ever answered"),
+            (("run", "--workers", 2, "--steps", -1, "--", "x"), "at least 1 step, not -1"),
+            (("run", "--workers", 2, "--deadline", -1, "--", "x"), "--deadline is a number"),
+            (("run", "--workers", 2, "--minimum", 1, "--", "x"), "needs --deadline"),
+            (
+                ("run", "--workers", 2, "--minimum", 3, "--deadline", 1, "--", "x"),
+                "--minimum is 3 but the roster has 2 workers",
+            ),
+            (("run", "--workers", 1, "--", "no-such-program"), "no program 'no-such-program'"),
+            (("run", "--workers", 1, "--", __file__), f"-- python {__file__}"),
+            (
+                ("run", "--workers", 1, "--directory", __file__, "--", sys.executable),
+                f"--directory {__file__} cannot be used: File exists",
+            ),
+            (
+                ("run", "--workers", 1, "--summary", f"{__file__}/s", "--", sys.executable),
+                f"--summary {__file__}/s cannot be written: Not a directory",
+            ),
+            (("run", "--workers", 1, "--summary", "/", "--", sys.executable), "Is a directory"),
             (("status",), "give grpc://HOST:PORT, or set ONEFOLD_ADDRESS"),
+            (("status", "banana"), "an address is grpc://HOST:PORT, not 'banana'"),
         ],
     )
     def test_what_is_typed_wrongly_is_explained(
@@ -134,6 +161,32 @@ class TestServe:
         assert len(result.stderr.splitlines()) == 1
         assert listen in result.stderr
 
+    def test_somebody_elses_directory_is_refused_and_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "staged").mkdir()
+        (tmp_path / "staged" / "notes.txt").write_text("mine")
+        result = call("serve", tmp_path, "--workers", 1)
+        assert result.returncode == 1
+        assert len(result.stderr.splitlines()) == 1
+        assert "none of onefold's" in result.stderr
+        assert [path.name for path in tmp_path.rglob("*")] == ["staged", "notes.txt"]
+
+    def test_another_operation_is_refused(self, tmp_path: Path) -> None:
+        with serving(tmp_path, "--workers", 1):
+            pass
+        result = call("serve", tmp_path, "--workers", 1, "--operation", "mean")
+        assert result.returncode == 2
+        assert "operation='sum'" in result.stderr
+        assert "operation='mean'" in result.stderr
+
+    def test_a_deadline_that_closes_nothing_is_hinted_at(self, tmp_path: Path) -> None:
+        with serving(tmp_path, "--workers", 1, "--deadline", 5) as (process, _):
+            assert process.stderr is not None
+            assert "--minimum K" in process.stderr.readline()
+
+    def test_it_listens_on_what_clients_are_given(self, tmp_path: Path) -> None:
+        with serving(tmp_path, "--workers", 1, "--listen", "grpc://127.0.0.1:0") as (_, address):
+            assert json.loads(call("status", address, "--json").stdout)["receipts"] == {}
+
 
 class TestStatus:
     def test_it_shows_who_is_missing(self, tmp_path: Path) -> None:
@@ -149,8 +202,11 @@ class TestStatus:
         assert answer["receipts"] == {"accepted": 1}
 
     def test_a_server_that_is_not_there_is_told(self) -> None:
+        begun = time.monotonic()
         result = call("status", "grpc://127.0.0.1:9")
         assert result.returncode == 1
+        assert "within 4" in result.stderr
+        assert time.monotonic() - begun < 20
         assert "127.0.0.1:9" in result.stderr
         assert "Traceback" not in result.stderr
 
@@ -195,12 +251,61 @@ class TestRun:
         assert "no luck" in result.stderr
         assert json.loads(summary.read_text())["succeeded"] is False
 
+    def test_what_workers_print_is_shown_with_their_names(self) -> None:
+        """Above the display, on standard error; results alone go to standard output."""
+        source = "print('half way'); import sys; print('hush', file=sys.stderr); print('[1]')"
+        result = call("run", "--workers", 2, "--", sys.executable, "-c", source)
+        assert result.returncode == 0, result.stderr
+        assert {"worker-0: half way", "worker-1: half way"} <= set(result.stderr.splitlines())
+        assert "hush" not in result.stderr
+        assert result.stdout == "[1]\n[1]\n"
+        assert "finished, started once" in result.stderr
+
+    def test_a_traceback_is_shown_once(self, tmp_path: Path) -> None:
+        """Whether or not standard error is shown as it comes."""
+        marker = tmp_path / "m"
+        source = f"import pathlib; pathlib.Path({str(marker)!r}).open('a').write('x')\n"
+        source += (
+            f"if len(pathlib.Path({str(marker)!r}).read_text()) == 4: raise ValueError('why')\n"
+        )
+        source += "raise SystemExit(1)"
+        for number, verbose in enumerate([(), ("--verbose",)]):
+            marker.write_text("")
+            result = call("run", "--workers", 1, *verbose, "--", sys.executable, "-c", source)
+            assert result.returncode == 1
+            assert result.stderr.count("ValueError: why") == 1, number
+            assert result.stderr.count("Traceback") == 1
+
+    def test_killing_it_leaves_no_process(self, tmp_path: Path) -> None:
+        """kill -9 takes along the server, whose store can then be opened, and the workers."""
+        source = "import signal; print('here', flush=True); signal.pause()"
+        with subprocess.Popen(
+            command(
+                "run", "--workers", 1, "--directory", tmp_path, "--", sys.executable, "-c", source
+            ),
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            next(line for line in process.stderr if line.startswith("worker-0: "))
+            process.kill()
+            process.communicate(timeout=BOUND_SECONDS)
+        wait = threading.Event()
+        for _ in range(1000):
+            try:
+                with onefold.Aggregator(tmp_path / "store", onefold.Policy(roster=["0"])):
+                    return
+            except onefold.StoreLocked:
+                wait.wait(0.01)
+        raise AssertionError("the server is still there")
+
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_an_interruption_takes_everybody_along(
         self, tmp_path: Path, number: signal.Signals
     ) -> None:
-        source = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
-        arguments = ("--workers", 1, "--verbose", "--directory", tmp_path)
+        source = "import os, signal; print('pid', os.getpid(), flush=True); signal.pause()"
+        summary = tmp_path / "summary.json"
+        arguments = ("--workers", 1, "--directory", tmp_path, "--summary", summary)
         with subprocess.Popen(
             command("run", *arguments, "--", sys.executable, "-c", source),
             stderr=subprocess.PIPE,
@@ -210,8 +315,12 @@ class TestRun:
             line = next(line for line in process.stderr if line.startswith("worker-0: "))
             process.send_signal(number)
             process.communicate(timeout=BOUND_SECONDS)
-        assert process.returncode == 130
-        pid = int(line.split()[1])
+        assert process.returncode == 128 + number
+        written = json.loads(summary.read_text())
+        assert written["interrupted"] is True
+        assert written["succeeded"] is False
+        assert written["workers"]["0"]["stopped"] is True
+        pid = int(line.split()[2])
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         # The server is gone as well: its store can be opened.

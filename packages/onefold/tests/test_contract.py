@@ -455,3 +455,12 @@ def test_the_rule_and_arrays_agree_on_zeros():
         rows = [(7, at, value) for at, value in enumerate(values)]
         plain = np.array([reduce_replicas(rows, 7)])
         same_bits(onefold.sum_dense([np.array([value]) for value in values]), plain)
+
+
+@pytest.mark.parametrize("rows", [None, 3, 1.5])
+def test_what_is_no_rows_is_told(rows):
+    """It can be iterated over, or it is an error of ours with the form of a row in it."""
+    with pytest.raises(InvalidInput, match=r"rows \(step, worker, value\), not "):
+        reduce_replicas(rows, 7)
+    with pytest.raises(InvalidInput, match=r"rows \(worker, entries\), not "):
+        reduce_coordinates(rows)

@@ -69,7 +69,7 @@ def train(aggregator: onefold.Aggregator, steps: int, workers: int = WORKERS) ->
 
     def work(name: str) -> None:
         client = InProcess(aggregator, name)
-        models[name] = digits.train(client, training, seed=0, steps=steps, workers=workers)
+        models[name] = digits.train(client, training, seed=0, steps=steps)
 
     threads = [threading.Thread(target=work, args=(str(index),)) for index in range(workers)]
     for thread in threads:
@@ -123,7 +123,7 @@ class TestModel:
         training, test = digits.Digits.load()
         with onefold.Aggregator(policy=onefold.Policy(roster=1)) as aggregator:
             client = InProcess(aggregator, "0")
-            model = digits.train(client, training, seed=seed, steps=160, workers=1)
+            model = digits.train(client, training, seed=seed, steps=160)
         assert model.accuracy(test) > 0.95
 
 
@@ -143,7 +143,7 @@ class TestRecovery:
 
 class Nobody:
     def progress(self, progress: Progress) -> None: ...
-    def line(self, name: str, text: str) -> None: ...
+    def line(self, name: str, text: str, stream: str) -> None: ...
     def event(self, text: str) -> None: ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -50,6 +51,31 @@ def test_the_readmes_training_loop_runs(tmp_path, faults):
     first, *others = [worker["result"] for worker in endings["workers"].values()]
     assert len(first) == 3
     assert others == [first] * 3
+
+
+def started(command, address, worker):
+    environment = os.environ | {"ONEFOLD_ADDRESS": address, "ONEFOLD_WORKER": worker}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_readmes_training_loop_runs_under_serve(tmp_path):
+    """By the README's own command, with the weights that it ends with under ``onefold run``."""
+    (tmp_path / "train.py").write_text(blocks("README.md")[0])
+    train = [sys.executable, str(tmp_path / "train.py")]
+    onefold = [sys.executable, "-m", "onefold"]
+    run = [*onefold, "run", "--workers", "4", "--", *train]
+    expected = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    readme = (REPOSITORY / "README.md").read_text()
+    options = re.search(r"\$ onefold serve run-1/ (.*) --listen", readme)[1].split()
+    serve = [*onefold, "serve", str(tmp_path / "run-1"), *options]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = server.stdout.readline().split()[-1]
+            workers = [started(train, address, name) for name in "abcd"]
+            endings = {worker.communicate(timeout=120)[0] for worker in workers}
+        finally:
+            server.kill()
+    assert endings == set(expected.splitlines(keepends=True))
 
 
 def test_every_link_leads_somewhere():

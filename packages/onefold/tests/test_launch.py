@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,13 +15,16 @@ import numpy as np
 import pytest
 
 import onefold
-from onefold.errors import InvalidInput
+from onefold.errors import InvalidInput, StoreError
 from onefold.faults import Faults
-from onefold.launch import Job, planned_kills, run_job, worker_environment
+from onefold.launch import Interrupted, Job, planned_kills, run_job, worker_environment
+from onefold.launch.display import table_of
+from onefold.launch.guard import main
+from onefold.launch.job import restart_seconds
 from onefold.launch.process import Process, stop_all
-from onefold.launch.report import Progress, Tally
+from onefold.launch.report import Progress, Tally, stuck_steps
 from onefold.launch.server import ServerProcess
-from onefold.status import RunStatus
+from onefold.status import OpenStepStatus, RunStatus
 
 BOUND_SECONDS = 60.0
 
@@ -45,13 +50,15 @@ class Quiet:
     def __init__(self) -> None:
         self.events: list[str] = []
         self.lines: list[tuple[str, str]] = []
+        self.streams: set[tuple[str, str]] = set()
         self.latest: Progress | None = None
 
     def progress(self, progress: Progress) -> None:
         self.latest = progress
 
-    def line(self, name: str, text: str) -> None:
+    def line(self, name: str, text: str, stream: str) -> None:
         self.lines.append((name, text))
+        self.streams.add((name, stream))
 
     def event(self, text: str) -> None:
         self.events.append(text)
@@ -88,6 +95,9 @@ class TestPlan:
             ({"workers": 0}, "at least 1 worker, not 0"),
             ({"worker_kills": -1}, "at least 0"),
             ({"worker_kills": 2, "server_kills": 2, "steps": 4}, "4 kills need more than 4 steps"),
+            ({"steps": -1}, "at least 1 step, not -1"),
+            ({"faults": Faults(lose=1)}, "lose=1 no call is ever answered"),
+            ({"faults": Faults(repeat=0.5, lose_reply=1)}, "no call is ever answered"),
         ],
     )
     def test_an_impossible_job_is_refused(self, arguments: dict[str, object], message: str) -> None:
@@ -117,6 +127,28 @@ def status(highest_closed: int | None, receipts: dict[str, int], received: int) 
         received_bytes=received,
         staged_bytes=0,
     )
+
+
+def waiting(step: int, missing: tuple[str, ...], deadline_at: float | None) -> OpenStepStatus:
+    return OpenStepStatus(step, ("a",), missing, 0, deadline_at, None)
+
+
+class TestStuckSteps:
+    def test_who_has_finished_is_waited_for_in_vain(self) -> None:
+        """A step that waits for a finished worker is named; one that may yet close is not."""
+        open_steps = (
+            waiting(5, ("b", "c"), None),
+            waiting(6, ("b",), 20.0),
+            waiting(7, ("d",), None),
+        )
+        now = dataclasses.replace(status(4, {}, 0), open_steps=open_steps)
+        assert stuck_steps(now, frozenset("bc"), 10.0) == (
+            "step 5 waits for worker b, c, which has finished",
+        )
+        assert "step 6 waits for worker b, which has finished" in stuck_steps(
+            now, frozenset("bc"), 20.0
+        )
+        assert stuck_steps(now, frozenset(), 10.0) == ()
 
 
 class TestTally:
@@ -155,7 +187,7 @@ class TestProcess:
         wait_for_end(process)
         assert process.finished
         assert process.result() == {"a": 1}
-        assert process.new_lines() == ["noise", '{"a": 1}']
+        assert process.new_lines() == [("out", "noise")]
         assert process.new_lines() == []
 
     @pytest.mark.parametrize("source", ["", "print('{\"a\": 1}'); print('the end')"])
@@ -164,6 +196,52 @@ class TestProcess:
         process.start(python(source))
         wait_for_end(process)
         assert process.result() is None
+
+    @pytest.mark.parametrize("status", [0, 1])
+    def test_every_line_is_shown_but_the_result(self, tmp_path: Path, status: int) -> None:
+        """JSON before the end, what has no line break, and the JSON of who failed are no result."""
+        process = self.make(tmp_path)
+        source = f"print('[1]'); print('two'); print('[3]\\n'); raise SystemExit({status})"
+        process.start(python(source))
+        wait_for_end(process)
+        shown = ["[1]", "two"] if status == 0 else ["[1]", "two", "[3]", ""]
+        assert process.new_lines() == [("out", text) for text in shown]
+        process.start(python("print('no line break', end='')"))
+        wait_for_end(process)
+        assert ("out", "no line break") in process.new_lines()
+        assert process.result() is None
+
+    def test_output_of_an_earlier_job_is_not_shown(self, tmp_path: Path) -> None:
+        """A directory may have been used before; what is in it is kept and not shown."""
+        (tmp_path / "p.out").write_text('earlier\n{"a": 1}\n')
+        process = self.make(tmp_path)
+        process.start(python("print('now')"))
+        wait_for_end(process)
+        assert process.new_lines() == [("out", "now")]
+        assert process.result() is None
+        assert process.out.read_text().startswith("earlier")
+
+    def test_a_traceback_is_told_from_its_beginning(self, tmp_path: Path) -> None:
+        """That of the last life alone, whole, without what was written before it."""
+        deep = "def f(n):\n  if n: g(n)\n  raise ValueError('deep')\n"
+        deep += "def g(n):\n  f(n - 1)\n"
+        process = self.make(tmp_path)
+        for _ in range(2):
+            process.start(python(deep + "import sys; print('before', file=sys.stderr); f(9)"))
+            wait_for_end(process)
+        lines = process.complaint().splitlines()
+        assert lines[1] == "Traceback (most recent call last):"
+        assert lines[-1] == "ValueError: deep"
+        assert len(lines) > 20
+        assert lines.count(lines[1]) == 1
+
+    def test_a_silent_failure_is_told(self, tmp_path: Path) -> None:
+        process = self.make(tmp_path)
+        process.start(python("raise SystemExit(4)"))
+        wait_for_end(process)
+        assert process.complaint() == (
+            "p ended with exit status 4, and wrote nothing to standard error"
+        )
 
     def test_a_failure_is_told_with_its_last_lines(self, tmp_path: Path) -> None:
         process = self.make(tmp_path)
@@ -184,7 +262,7 @@ class TestProcess:
             process.kill()
         assert (process.starts, process.kills, process.failures) == (2, 2, 0)
         assert process.exit_status == -signal.SIGKILL
-        assert process.new_lines() == ["here", "here"]
+        assert process.new_lines() == [("out", "here"), ("out", "here")]
         assert not process.running
         process.kill()
         assert process.kills == 2
@@ -215,6 +293,42 @@ class TestProcess:
         wait_for_line(process)
         stop_all([process])
         assert process.exit_status == -signal.SIGKILL
+        assert process.stopped
+
+
+class TestGuard:
+    def test_what_is_left_is_killed_when_the_launcher_is(self, tmp_path: Path) -> None:
+        """kill -9 on the launcher ends what it has started and not seen the end of."""
+        pause = "import signal; signal.pause()"
+        source = (
+            "import os, pathlib, sys, signal\n"
+            "from onefold.launch.guard import Guard\n"
+            "from onefold.launch.process import Process\n"
+            "guard = Guard()\n"
+            "guard.start()\n"
+            "process = Process('p', pathlib.Path(sys.argv[1]), os.environ, guard)\n"
+            f"process.start((sys.executable, '-c', {pause!r}))\n"
+            "print(process._process.pid, flush=True)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        result = subprocess.run(
+            python(source, tmp_path), stdout=subprocess.PIPE, check=False, timeout=BOUND_SECONDS
+        )
+        assert result.returncode == -signal.SIGKILL
+        assert_gone(int(result.stdout))
+
+    def test_what_is_over_is_left_alone(self) -> None:
+        """A number that has been given back may be another's."""
+        bystander = subprocess.Popen(
+            python("import signal; signal.pause()"), start_new_session=True
+        )
+        try:
+            main([f"+{bystander.pid}\n", f"-{bystander.pid}\n"])
+            assert bystander.poll() is None
+            main([f"+{bystander.pid}\n"])
+            assert bystander.wait(BOUND_SECONDS) == -signal.SIGKILL
+        finally:
+            bystander.kill()
 
 
 def assert_gone(pid: int) -> None:
@@ -281,7 +395,8 @@ class TestRunJob:
         report = run_job(Job(python(fail_once + WORKER, 3), 2), watcher)
         assert report.errors == ()
         assert sum(worker.failures for worker in report.workers.values()) == 1
-        assert any("failed and is started again" in event for event in watcher.events)
+        (failure,) = (event for event in watcher.events if "failed" in event)
+        assert "failed (ended with exit status 1) and is started again in 0.25 s" in failure
 
     def test_a_worker_that_always_fails_fails_the_job(self) -> None:
         command = python("import sys; print('why', file=sys.stderr); sys.exit(3)")
@@ -289,6 +404,61 @@ class TestRunJob:
         assert not report.succeeded
         assert "ended with exit status 3" in report.errors[0]
         assert report.errors[0].endswith("why")
+        assert report.errors[0].count("why") == 1
+
+    def test_who_is_stopped_with_the_job_did_not_fail(self) -> None:
+        """When a worker fails the job, the others are stopped, and the report says so."""
+        source = "import os, signal\n"
+        source += "if os.environ['ONEFOLD_WORKER'] == '0': raise SystemExit(3)\n"
+        source += "signal.pause()"
+        report = run_job(Job(python(source), 2, restarts_max=0), Quiet())
+        assert [worker.stopped for worker in report.workers.values()] == [False, True]
+        assert report.workers["1"].failures == 0
+        rows = [str(cell) for cell in table_of(report).columns[1].cells]
+        assert "ended with exit status 3, started once" in rows
+        assert "stopped, started once" in rows
+
+    def test_pauses_before_starting_again_grow(self) -> None:
+        """From a quarter of a second to five, and no further."""
+        assert [restart_seconds(n) for n in (1, 2, 3, 20)] == [0.25, 0.5, 1.0, 5.0]
+
+    def test_a_finished_worker_that_is_waited_for_is_named(self) -> None:
+        """While it is so, and at the end; who waits fails in time."""
+        source = "import os, numpy, onefold\n"
+        source += "with onefold.connect() as client:\n"
+        source += "    client.reduce(0, numpy.ones(1))\n"
+        source += "    if client.joined.worker == '1':\n"
+        source += "        client.push(1, numpy.ones(1))\n"
+        source += "        client.pull(1, timeout_seconds=3)\n"
+        watcher = Quiet()
+        report = run_job(Job(python(source), 2, restarts_max=0), watcher)
+        text = "step 1 waits for worker 0, which has finished"
+        assert watcher.events.count(text) == 1
+        assert "NotYet" in report.errors[0]
+        assert report.errors[1] == text
+
+    def test_updates_are_kept_where_nothing_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Workers spool below the job's own temporary directory, which is gone at the end."""
+        monkeypatch.delenv("ONEFOLD_SPOOL_DIRECTORY", raising=False)
+        source = "import json, os; print(json.dumps(os.environ['ONEFOLD_SPOOL_DIRECTORY']))"
+        report = run_job(Job(python(source), 1), Quiet())
+        assert isinstance(report.workers["0"].result, str)
+        assert "onefold-run-" in report.workers["0"].result
+        assert not Path(report.workers["0"].result).parent.exists()
+
+    def test_what_a_killed_job_left_is_removed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its temporary directory has no owner any more, which the next job sees."""
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        (tmp_path / "onefold-run-dead" / "store").mkdir(parents=True)
+        run_job(Job(python("pass"), 1), Quiet())
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_directory_that_cannot_be_made_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(StoreError, match="file"):
+            run_job(Job(("x",), 1, directory=tmp_path / "file"), Quiet())
 
     def test_a_command_that_does_not_exist_is_named(self) -> None:
         report = run_job(Job(("no-such-command-here",), 1), Quiet())
@@ -306,16 +476,20 @@ class TestRunJob:
 
     def test_an_interruption_leaves_nobody_behind(self, tmp_path: Path) -> None:
         class Interrupting(Quiet):
-            def line(self, name: str, text: str) -> None:
-                super().line(name, text)
+            def line(self, name: str, text: str, stream: str) -> None:
+                super().line(name, text, stream)
                 if sum(line[0].startswith("worker") for line in self.lines) == 2:
                     raise KeyboardInterrupt
 
-        source = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+        source = "import os, signal; print('pid', os.getpid(), flush=True); signal.pause()"
         watcher = Interrupting()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as caught:
             run_job(Job(python(source), 2, directory=tmp_path), watcher)
-        pids = [int(text) for name, text in watcher.lines if name.startswith("worker")]
+        assert isinstance(caught.value, Interrupted)
+        assert caught.value.report.interrupted
+        assert not caught.value.report.succeeded
+        assert all(worker.stopped for worker in caught.value.report.workers.values())
+        pids = [int(text.split()[1]) for name, text in watcher.lines if name != "server"]
         assert len(pids) == 2
         for pid in pids:
             assert_gone(pid)

@@ -347,6 +347,62 @@ def test_a_stranger_cannot_join() -> None:
         run.ledger.join("c", "life")
 
 
+@pytest.mark.parametrize("order", [(0, -1), (-1, 0)])
+def test_the_highest_closed_step_is_the_highest(order: tuple[int, int]) -> None:
+    """Step 0 counts as any other: closing a negative one after it does not open it again."""
+    run = Run(Policy())
+    for step in order:
+        run.send(push(step=step))
+    for step in order:
+        run.close(step)
+    assert run.ledger.steps.highest_closed == 0
+    assert run.send(push("b", step=0)).status is Status.CLOSED
+
+
+def test_what_was_lost_is_told() -> None:
+    """With a roster or without one, unless it was sent again before the step closed."""
+    for policy in (Policy(), AB):
+        run = Run(policy)
+        run.send(push("a", attempt=2, incarnation=1))
+        run.send(push("b"))
+        run.apply(run.ledger.unrecord(7, "a"))
+        excluded = Run(policy, run.changes).close(7).closed.excluded
+        assert [other.worker for other in excluded] == ["a"]
+        assert "accepted as attempt 2, then its numbers were lost" in excluded[0].reason
+        run.send(push("a", attempt=2, incarnation=1))
+        assert run.close(7).closed.excluded == ()
+
+
+def test_only_what_stands_fences() -> None:
+    """A push that is refused, by whoever it was, ends nobody's life."""
+    run = Run()
+    run.join("a")
+    run.send(push("b", step=7))
+    assert run.send(push("a", signature=OTHER, attempt=0, incarnation=9)).status is Status.MISMATCH
+    assert run.send(push("a", attempt=0, incarnation=1)).status is Status.ACCEPTED
+    assert run.send(push("a", attempt=0, incarnation=2)).status is Status.REPLACED
+    assert run.send(push("a", attempt=1, incarnation=1)).status is Status.FENCED
+
+
+@pytest.mark.parametrize("status", Status)
+def test_who_is_refused_whatever_comes(status: Status) -> None:
+    """Before its content is known a push is refused for the first five statuses alone."""
+    policy, pushes = SEQUENCES[status]
+    run = Run(policy)
+    for event in pushes[:-1]:
+        run.send(event)
+        run.close_due()
+    last = pushes[-1]
+    refused = run.ledger.refuses(
+        last.step,
+        last.worker,
+        incarnation=last.incarnation,
+        run=last.run,
+        closed=run.closed.get(last.step),
+    )
+    assert refused == (list(Status).index(status) < list(Status).index(Status.MISMATCH))
+
+
 # -- properties -----------------------------------------------------------------------------------
 
 ordinals = st.integers(0, 2)

@@ -223,9 +223,6 @@ class Machine(RuleBasedStateMachine):
     def send(self, step: int, worker: str, sent: Sent) -> None:
         model, known = self.model, self.model.fences.get(worker, 0)
         self.settle()
-        stranger = model.is_stranger(step, worker)
-        if stranger and (sent.incarnation or 0) > known:
-            return  # whether a stranger raises its fence is left open
         expected = model.expected(step, worker, sent)
         receipt = self.aggregator.push(
             step,
@@ -236,7 +233,6 @@ class Machine(RuleBasedStateMachine):
         )
         assert receipt.status in expected, receipt
         assert receipt.reason
-        model.fences[worker] = max(known, sent.incarnation or 0)
         if receipt.status is Status.CLOSED:
             winner = model.closed.get(step, {}).get(worker)
             counts = winner == sent and sent.weight > 0
@@ -244,6 +240,7 @@ class Machine(RuleBasedStateMachine):
             if winner is not None and winner.weight:
                 assert receipt.counted_as == winner.attempt
         if receipt.status in (Status.ACCEPTED, Status.REPLACED):
+            model.fences[worker] = max(known, sent.incarnation or 0)
             model.record(step, worker, sent, self.clock.now)
         self.settle()
 

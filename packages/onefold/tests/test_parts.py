@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
+import os
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onefold.errors import Damaged, ProtocolError
+from onefold.errors import Damaged, InvalidUpdate, ProtocolError, StoreError
 from onefold.parts import (
     Manifest,
     Payload,
@@ -178,7 +181,12 @@ def changed_tensor(**fields):
         changed_tensor(shape=[2.0]),
         changed_tensor(shape=[True]),
         changed_tensor(shape=3),
+        changed_tensor(name="\ud800"),
         changed_tensor(shape=[2**40, 2**40]),
+        changed_tensor(shape=[1] * 65),
+        changed_tensor(shape=[0, 2**62, 2**62]),
+        changed_tensor(kind="sparse", entries=0, shape=[5, 2**62]),
+        changed_tensor(kind="sparse", entries=0, shape=[2**63 + 1]),
         changed_tensor(entries=2),
         changed_tensor(kind="sparse", entries=None),
         changed_tensor(kind="sparse", entries=-1, shape=[None]),
@@ -205,4 +213,58 @@ def test_a_file_keeps_a_part(tmp_path):
         read_part(path)
     path.unlink()
     with pytest.raises(Damaged, match=r"0\.arrow"):
+        read_part(path)
+
+
+def test_what_can_be_made_can_be_read_again():
+    """The limits of a manifest are those of arrays: none that an Update can be is refused."""
+    for tensor in (
+        np.zeros([1] * 64, np.int8),
+        np.empty((0, 2**59)),
+        Sparse(np.array([2**63 - 1]), np.zeros((1, 2)), shape=(2**63, 2)),
+    ):
+        manifest = manifest_of(Update({"w": tensor}), ["0"])
+        assert Manifest.from_json(manifest.to_json()) == manifest
+    with pytest.raises(InvalidUpdate, match=r"2\^63"):
+        Sparse(np.array([1]), np.zeros(1), shape=(2**63 + 1,))
+
+
+def test_a_flipped_bit_is_told_as_damage(tmp_path):
+    """Whichever bit of a part it is, reading finds nothing wrong, or says so in the same way."""
+    update = Update({"weight": np.arange(4.0)})
+    manifest = manifest_of(update, ["0"])
+    path = tmp_path / "0.arrow"
+    write_part(path, *next(encode(update)), sync=False)
+    data = path.read_bytes()
+    for position, bit in itertools.product(range(len(data)), (0x80, 0x01)):
+        flipped = bytearray(data)
+        flipped[position] ^= bit
+        path.write_bytes(flipped)
+        with contextlib.suppress(Damaged, ProtocolError):
+            Payload(manifest, [read_part(path)[1]]).verify()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ENOMEM])
+def test_a_file_that_cannot_be_opened_now_is_not_damaged(tmp_path, monkeypatch, number):
+    """A failure that passes is a StoreError of its own; a missing file is Damaged."""
+
+    def failing(path):
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(pa, "memory_map", failing)
+    with pytest.raises(StoreError, match=os.strerror(number)) as caught:
+        read_part(tmp_path / "0.arrow")
+    assert caught.type is StoreError
+
+
+def test_too_little_memory_is_no_damage(tmp_path, monkeypatch):
+    """What says nothing about the bytes is raised as it is."""
+    path = tmp_path / "0.arrow"
+    write_part(path, *next(encode(Update({"w": np.ones(2)}))), sync=False)
+
+    def failing(_source):
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr(pa.ipc, "open_file", failing)
+    with pytest.raises(pa.ArrowMemoryError):
         read_part(path)

@@ -80,12 +80,21 @@ def test_a_roster_is_names_or_a_number_or_joined(
         [None],
         {"a", "b"},
         {"a": 1},
+        ["a\nb"],
+        ["x" * 256],
     ],
 )
 def test_other_rosters_are_refused(roster: object) -> None:
     """A string is no list of its letters, a set has no order, a name comes once."""
     with pytest.raises(InvalidPolicy):
         Policy(roster=roster)  # type: ignore[arg-type]
+
+
+def test_what_a_roster_may_be_is_told() -> None:
+    """All of it, with what makes a list of a set."""
+    with pytest.raises(InvalidPolicy, match="integer N") as caught:
+        Policy(roster={"a", "b"})  # type: ignore[arg-type]
+    assert "sorted(...)" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +115,9 @@ def test_other_rosters_are_refused(roster: object) -> None:
         {"roster": ["a"], "deadline_seconds": 0},
         {"roster": ["a"], "deadline_seconds": -1},
         {"roster": ["a"], "deadline_seconds": float("nan")},
+        {"roster": ["a"], "deadline_seconds": 1.1e9},
+        {"roster": ["a"], "deadline_seconds": float("inf")},
+        {"roster": ["a"], "deadline_seconds": "5"},
         {"roster": ["a"], "deadline_seconds": 10, "minimum": 0},
         {"roster": ["a"], "deadline_seconds": 10, "minimum": True},
         {"roster": ["a"], "deadline_seconds": 10, "minimum": 1.5},

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from onefold.errors import Damaged, StoreError, StoreLocked
+from onefold.errors import Damaged, InvalidInput, StoreError, StoreLocked
 from onefold.ledger import Contributed, Ledger, StepOpened
 from onefold.parts import encode
 from onefold.policy import Policy
-from onefold.store import DirectoryStore, MemoryStore
+from onefold.store import DirectoryStore, MemoryStore, directory
 from onefold.testing.stores import StoreContract, close_with, contribution, example_update, staged
 
 
@@ -67,12 +69,66 @@ class TestDirectoryStore(StoreContract):
         orphan = staged(store, 2, example_update())
         store.write_aggregate(3, encode(example_update()))
         (tmp_path / "run/aggregates/4").mkdir()
-        (tmp_path / "run/staged/2-half.unfinished").write_text("half")
+        (tmp_path / "run/aggregates/5.unfinished").mkdir()
+        (tmp_path / f"run/staged/2-{'0' * 32}.unfinished").write_text("half")
         again = reopen()
         with pytest.raises(Damaged):
             again.payload(orphan)
         assert list((tmp_path / "run/staged").iterdir()) == []
         assert list((tmp_path / "run/aggregates").iterdir()) == []
+
+    def test_what_has_another_name_is_not_swept(self, reopen, tmp_path):
+        """Only names that the store gives out are its own to remove."""
+        kept = [
+            *("run/staged/notes.txt", "run/staged/2-half.unfinished", "run/staged/x.arrow"),
+            *("run/aggregates/notes.txt", "run/aggregates/mine/3.arrow", "run/notes.txt"),
+        ]
+        for name in kept:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("mine")
+        reopen()
+        assert all((tmp_path / name).read_text() == "mine" for name in kept)
+
+    def test_a_fact_survives(self, store, reopen):
+        """What was said first is what a reopened directory says."""
+        store.fact("colour", "red")
+        assert reopen().fact("colour", "blue") == "red"
+
+    def test_a_directory_of_somebody_else_is_refused(self, tmp_path):
+        """Neither swept nor written to: what is not empty needs a ledger."""
+        (tmp_path / "staged").mkdir()
+        (tmp_path / "staged" / f"1-{'0' * 32}.arrow").write_text("mine")
+        with pytest.raises(StoreError, match=r"is not empty \(staged\) and has no ledger"):
+            DirectoryStore(tmp_path).open()
+        names = [path.name for path in tmp_path.rglob("*")]
+        assert names == ["staged", f"1-{'0' * 32}.arrow"]
+
+    def test_a_database_of_somebody_else_is_refused(self, tmp_path):
+        """A ledger is known by its tables; another database gets none of them."""
+        path = tmp_path / "ledger.sqlite"
+        with sqlite3.connect(path) as database:
+            database.execute("create table books (title text)")
+        database.close()
+        with pytest.raises(StoreError, match="no ledger of onefold"):
+            DirectoryStore(tmp_path).open()
+        with sqlite3.connect(path) as database:
+            tables = database.execute("select name from sqlite_master").fetchall()
+        database.close()
+        assert tables == [("books",)]
+
+    @pytest.mark.parametrize("left", [[], ["lock"], ["lock", "ledger.sqlite"]])
+    def test_an_opening_that_was_cut_short_can_be_repeated(self, tmp_path, left):
+        """At each moment a crash leaves what the next opening takes for its own."""
+        for name in left:
+            (tmp_path / name).write_text("")
+        store = DirectoryStore(tmp_path)
+        store.open()
+        store.close()
+
+    def test_a_directory_has_a_name(self):
+        """An unset variable does not make the current directory a store."""
+        with pytest.raises(InvalidInput, match="current directory"):
+            DirectoryStore("")
 
     def test_a_directory_has_one_owner(self, store, make_store):
         """A second store on an open directory is refused, and says what to do."""
@@ -112,3 +168,88 @@ class TestDirectoryStore(StoreContract):
         (tmp_path / "ledger.sqlite").write_text("no database" * 100)
         with pytest.raises(StoreError, match="ledger"):
             DirectoryStore(tmp_path).open()
+
+    def test_a_contribution_needs_its_step(self, store):
+        """What contradicts the order of opening and closing is refused whole, not kept."""
+        manifest = staged(store, 2, example_update())
+        with pytest.raises(StoreError, match="ledger"):
+            store.commit([Contributed(2, contribution("a", manifest))], durable=False)
+        close_with(store, 1, example_update())
+        with pytest.raises(StoreError, match="the step has closed"):
+            store.commit(
+                [StepOpened(3, None, 1.0, None), StepOpened(1, None, 1.0, None)], durable=False
+            )
+        assert Ledger(store.run, Policy(), store.changes()).steps.open == {}
+
+    def test_orphans_do_not_keep_a_directory_from_opening(self, store, reopen, tmp_path):
+        """Rows of steps that are not there, or that have closed, are dropped at the next start."""
+        manifest = staged(store, 2, example_update())
+        store.commit(
+            [StepOpened(2, None, 1.0, None), Contributed(2, contribution("a", manifest))],
+            durable=False,
+        )
+        close_with(store, 1, example_update())
+        store.close()
+        with contextlib.closing(sqlite3.connect(tmp_path / "run/ledger.sqlite")) as database:
+            database.execute("update contribution set step = 1 where step = 2")
+            database.execute("insert into refusal values (7, 'a', 'lost')")
+            database.execute("drop trigger if exists a_closed_step_stays_closed")
+            database.execute("insert into step values (1, null, 1.0, null, 0)")
+            database.commit()
+        again = reopen()
+        ledger = Ledger(again.run, Policy(), again.changes())
+        assert list(ledger.steps.open) == [2]
+        assert ledger.steps.open[2].standing == {}
+        assert list((tmp_path / "run/staged").iterdir()) == []
+
+    def test_what_is_not_onefolds_is_left_alone(self, store, reopen, tmp_path):
+        """Files and folders of other names than those that are given out are neither in the way
+        nor removed."""
+        strays = [
+            tmp_path / "run" / place / name
+            for place in ("staged", "aggregates")
+            for name in (".DS_Store", "folder/file", "1-note.arrow", "01", "-0", "1.unfinished.txt")
+        ]
+        (tmp_path / f"run/staged/1-{'0' * 32}.arrow").mkdir()
+        (tmp_path / "run/aggregates/5").write_text("a file where a directory would be")
+        for path in strays:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("mine")
+        close_with(store, 1, example_update())
+        again = reopen()
+        again.prune(1)
+        assert all(path.read_text() == "mine" for path in strays)
+        assert (tmp_path / "run/aggregates/5").exists()
+
+    def test_every_new_directory_is_synced(self, tmp_path, monkeypatch):
+        """The name of each directory that was made reaches the disk."""
+        synced = []
+        monkeypatch.setattr(directory, "sync_directory", synced.append)
+        store = DirectoryStore(tmp_path / "new/newer/run")
+        store.open()
+        store.close()
+        made = [tmp_path / "new/newer/run", tmp_path / "new/newer", tmp_path / "new", tmp_path]
+        assert set(made) <= set(synced)
+
+    def test_pruned_is_written_before_it_is_removed(self, store, monkeypatch):
+        """A power cut leaves no aggregate that is said to be kept and is not there."""
+        for step in (1, 2):
+            close_with(store, step, example_update())
+        store.commit([StepOpened(3, None, 1.0, None)], durable=False)
+        levels = []
+
+        def removed(_path, **_options):
+            database = store._open_tables._database
+            levels.append(
+                (database.in_transaction, *database.execute("pragma synchronous").fetchone())
+            )
+
+        monkeypatch.setattr(directory.shutil, "rmtree", removed)
+        store.prune(1)
+        assert levels == [(False, 2)]  # committed, fully synchronised
+
+    def test_reading_a_ledger_that_fails_is_an_error_of_its_own(self, store):
+        """An error of SQLite is a StoreError that says so."""
+        store._open_tables._database.execute("drop table closed")
+        with pytest.raises(StoreError, match="the ledger cannot be read"):
+            store.closed_step(1)

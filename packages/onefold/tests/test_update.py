@@ -9,17 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
+import onefold
+from onefold.checks import WEIGHT_MAX, check_weight
 from onefold.errors import InvalidUpdate
-from onefold.update import (
-    DTYPES,
-    WEIGHT_MAX,
-    Signature,
-    Sparse,
-    TensorSpec,
-    Update,
-    check_weight,
-    chunks,
-)
+from onefold.update import DTYPES, Signature, Sparse, TensorSpec, Update, chunks
 
 # -- Sparse ---------------------------------------------------------------------------------------
 
@@ -70,6 +63,35 @@ def test_what_is_no_sparse_tensor_is_refused(
     with pytest.raises(InvalidUpdate) as caught:
         Sparse(coordinates, values, shape)
     assert str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [3, "ab", (2.5,), (None,), ((1,),), (True,)])
+def test_what_is_no_shape_is_told(shape: object) -> None:
+    """With the form that it should have."""
+    with pytest.raises(InvalidUpdate, match=r"is \(size,\), where size is an integer"):
+        Sparse(np.array([0]), np.zeros(1), shape)  # type: ignore[arg-type]
+
+
+def test_values_in_a_list_are_told_to_lack_a_dtype() -> None:
+    """Coordinates have one type; values have that which all workers agree on."""
+    assert Sparse([1, 2], np.zeros(2)).coordinates.tolist() == [1, 2]  # type: ignore[arg-type]
+    with pytest.raises(InvalidUpdate, match=r"values of a Sparse .* np\.asarray\(values, dtype\)"):
+        Sparse([1, 2], [0.5, 1.0])  # type: ignore[arg-type]
+
+
+def test_a_mask_is_not_dropped() -> None:
+    """What a masked array hides would be summed as if it were there."""
+    masked = np.ma.masked_array([1.0, 100.0], mask=[False, True])
+    whole = np.ma.masked_array([1, 2])
+    for make in (
+        lambda: Update.of(masked),
+        lambda: Update.of({"w": whole}),
+        lambda: Sparse(np.array([0, 1]), masked),
+        lambda: Sparse(whole, np.zeros(2)),
+        lambda: onefold.sum_dense([masked]),
+    ):
+        with pytest.raises(InvalidUpdate, match="masked"):
+            make()
 
 
 def test_an_empty_sparse_is_a_contribution() -> None:

@@ -10,26 +10,85 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onefold.aggregate import Aggregate as Aggregate
-    from onefold.aggregator import Aggregator as Aggregator
-    from onefold.client import Client as Client
-    from onefold.client import connect as connect
-    from onefold.contract import reduce_coordinates as reduce_coordinates
-    from onefold.contract import reduce_replicas as reduce_replicas
-    from onefold.errors import *  # noqa: F403
-    from onefold.exact import mean_dense as mean_dense
-    from onefold.exact import mean_sparse as mean_sparse
-    from onefold.exact import sum_dense as sum_dense
-    from onefold.exact import sum_sparse as sum_sparse
-    from onefold.policy import Policy as Policy
-    from onefold.receipt import Receipt as Receipt
-    from onefold.receipt import Status as Status
-    from onefold.server import Server as Server
-    from onefold.update import Signature as Signature
-    from onefold.update import Sparse as Sparse
-    from onefold.update import Update as Update
+    from onefold.aggregate import Aggregate
+    from onefold.aggregator import Aggregator
+    from onefold.client import Client, connect
+    from onefold.contract import reduce_coordinates, reduce_replicas
+    from onefold.errors import (
+        AddressInUse,
+        Damaged,
+        Expired,
+        Fenced,
+        FlushToZero,
+        GaveUp,
+        InvalidInput,
+        InvalidPolicy,
+        InvalidUpdate,
+        Mismatch,
+        NoContributions,
+        NotYet,
+        NoUpdate,
+        OnefoldError,
+        ProtocolError,
+        Refused,
+        RowError,
+        StoreError,
+        StoreLocked,
+        SumOverflow,
+        TransportError,
+        UnknownWorker,
+        ZeroWeight,
+    )
+    from onefold.exact import mean_dense, mean_sparse, sum_dense, sum_sparse
+    from onefold.policy import Policy
+    from onefold.receipt import Receipt, Status
+    from onefold.server import Server
+    from onefold.update import Signature, Sparse, Update
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AddressInUse",
+    "Aggregate",
+    "Aggregator",
+    "Client",
+    "Damaged",
+    "Expired",
+    "Fenced",
+    "FlushToZero",
+    "GaveUp",
+    "InvalidInput",
+    "InvalidPolicy",
+    "InvalidUpdate",
+    "Mismatch",
+    "NoContributions",
+    "NoUpdate",
+    "NotYet",
+    "OnefoldError",
+    "Policy",
+    "ProtocolError",
+    "Receipt",
+    "Refused",
+    "RowError",
+    "Server",
+    "Signature",
+    "Sparse",
+    "Status",
+    "StoreError",
+    "StoreLocked",
+    "SumOverflow",
+    "TransportError",
+    "UnknownWorker",
+    "Update",
+    "ZeroWeight",
+    "connect",
+    "mean_dense",
+    "mean_sparse",
+    "reduce_coordinates",
+    "reduce_replicas",
+    "sum_dense",
+    "sum_sparse",
+]
 
 _HOME = {
     "Aggregate": "aggregate",
@@ -52,20 +111,14 @@ _HOME = {
 }
 
 
-def _error_names() -> list[str]:
-    return list(importlib.import_module("onefold.errors").__all__)
-
-
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None and name[:1].isupper() and name in _error_names():
-        home = "errors"
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'onefold' has no attribute {name!r}")
+    home = _HOME.get(name, "errors")
     value = getattr(importlib.import_module(f"onefold.{home}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_error_names()})
+    return sorted([*__all__, "__version__"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from onefold.errors import InvalidInput, NoUpdate
 from onefold.ledger import Contributor, Excluded, Outcome, StepClosed
 from onefold.update import Tensor
 
@@ -46,7 +48,22 @@ class Aggregate:
 
     @property
     def tensor(self) -> Tensor:
-        """The tensor, where updates are one bare array or Sparse."""
+        """The tensor, where updates are one bare array or Sparse.
+
+        Raises:
+            NoUpdate: The step was skipped, and has no tensors.
+            InvalidInput: Its tensors have names.
+        """
+        if self.outcome == "skipped":
+            raise NoUpdate(
+                f"step {self.step} was skipped and has no tensors: ask whether outcome is "
+                '"skipped" first, and then leave every state as it is'
+            )
+        if "" not in self.tensors:
+            raise InvalidInput(
+                f"the tensors of step {self.step} have names ({reprlib.repr(list(self.tensors))}): "
+                "read aggregate.tensors[name]"
+            )
         return self.tensors[""]
 
     @property

@@ -7,6 +7,8 @@ summing them happen outside any lock; what is decided is the :class:`~onefold.re
 from __future__ import annotations
 
 import json
+import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,16 +20,33 @@ from typing import Self
 import pyarrow as pa
 
 from onefold.aggregate import Aggregate
-from onefold.errors import Damaged, NotYet, OnefoldError, ProtocolError
+from onefold.checks import (
+    check_life,
+    check_ordinal,
+    check_seconds,
+    check_sending,
+    check_step,
+    check_worker,
+    show,
+)
+from onefold.errors import (
+    Damaged,
+    InvalidInput,
+    InvalidPolicy,
+    NotYet,
+    OnefoldError,
+    ProtocolError,
+    StoreError,
+)
 from onefold.ledger import Closing, Contribution, Joined, Push, StepClosed
 from onefold.parts import Manifest, Payload, encode, manifest_of
 from onefold.policy import Policy
-from onefold.receipt import Receipt, Status
+from onefold.receipt import RECORDED, Receipt
 from onefold.reduction import write_aggregate
 from onefold.register import Register
 from onefold.status import RunStatus
-from onefold.store import DirectoryStore, MemoryStore, Store
-from onefold.update import Tensor, Update, check_sending, check_worker
+from onefold.store import DirectoryStore, MemoryStore, Store, Unnamed
+from onefold.update import Tensor, Update
 
 __all__ = ["Aggregator", "ClosedAggregate"]
 
@@ -38,6 +57,12 @@ class ClosedAggregate:
 
     closed: StepClosed
     manifest: Manifest | None
+
+
+_LOG = logging.getLogger(__name__)
+
+_NOT_KEPT = "not-kept"
+"""The name of a part that was read and not kept; no store gives it to another."""
 
 
 class _SendAgain(Damaged):
@@ -52,7 +77,12 @@ class Aggregator:
         policy: When steps close and what is computed; default: sums, closed by :meth:`close`.
         clock: Gives the time in Unix seconds, for deadlines.
 
-    It opens by ``with``, by :meth:`open`, or when it is first used.
+    It opens by ``with``, by :meth:`open`, or when it is first used. What is computed and whom
+    steps wait for is fixed with the first opening of a directory; the rest of a policy may change.
+
+    Raises:
+        InvalidInput: ``directory`` is no path.
+        InvalidPolicy: ``policy`` is no :class:`Policy`.
     """
 
     def __init__(
@@ -62,9 +92,12 @@ class Aggregator:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.policy = policy or Policy()
-        self._store: Store = MemoryStore() if directory is None else DirectoryStore(directory)
+        self.policy = _checked_policy(policy)
+        self._store: Store = MemoryStore() if directory is None else _directory_store(directory)
         self._register = Register(self._store, self.policy, clock)
+        self._unnamed = Unnamed()
+        self._clock = clock
+        self._logged = ""
         self._received_bytes = 0
         self._received_lock = threading.Lock()
 
@@ -74,6 +107,7 @@ class Aggregator:
         Raises:
             StoreLocked: Another process, or another aggregator of this one, has it open.
             StoreError: It cannot be used.
+            InvalidPolicy: The run that is kept there has another operation or roster.
         """
         self._register.open()
         return self
@@ -81,6 +115,7 @@ class Aggregator:
     def shutdown(self) -> None:
         """Release the store, once no step is being closed; waits are ended."""
         self._register.shutdown()
+        self._unnamed.clear()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -111,12 +146,15 @@ class Aggregator:
 
         Raises:
             UnknownWorker: The roster has no place for this name.
+            InvalidInput: This is no name, or no id.
         """
-        check_worker(worker)
-        return self._register.join(worker, life)
+        return self._register.join(check_worker(worker), check_life(life))
 
     def leave(self, worker: str, incarnation: int | None = None) -> None:
         """Let a worker leave: steps not yet open will not wait for it."""
+        check_worker(worker)
+        if incarnation is not None:
+            incarnation = check_ordinal("incarnation", incarnation, f"worker {worker!r}: ")
         self._register.leave(worker, incarnation)
 
     def push(
@@ -146,23 +184,60 @@ class Aggregator:
         Raises:
             InvalidUpdate: The update, or what is said with it, cannot be used.
         """
-        self.open()
-        update = Update.of(update, weight)
-        check_sending(step, worker, attempt, incarnation)
-        parts = [self.stage(step, schema, batches) for schema, batches in encode(update)]
-        manifest = manifest_of(update, parts)
+        step, attempt, incarnation = check_sending(step, worker, attempt, incarnation)
+        update = Update.sent(update, weight, worker=worker, step=step)
+        manifest = manifest_of(update, self._kept_parts(step, worker, update))
         push = _push(step, worker, manifest, attempt=attempt, incarnation=incarnation)
         return self._record(push, manifest, update.first_nonfinite)
 
-    def stage(self, step: int, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> str:
-        """Keep a part of an update as it streams in, and return its name, for :meth:`commit`."""
-        self.open()
-        durable = self.policy.sync_each_push
-        return self._store.stage(step, (schema, self._counted(batches)), durable=durable)
+    def stage(
+        self,
+        step: int,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        worker: str | None = None,
+        incarnation: int | None = None,
+        run: str | None = None,
+    ) -> str:
+        """Keep a part of an update as it streams in, and return its name, for :meth:`commit`.
+
+        What is never committed is dropped when its sender has not been heard of for ten minutes.
+
+        Args:
+            step: The step.
+            schema: The schema of the batches.
+            batches: What the part consists of.
+            worker: Who will commit it. With a worker, a part is read but not kept where its update
+                would be refused whatever is in it; the commit is then answered as if it had been.
+            incarnation: As for :meth:`push`.
+            run: As for :meth:`commit`.
+
+        Raises:
+            InvalidUpdate: The step or worker cannot be used.
+            StoreError: It cannot be kept.
+        """
+        self._register.ensure_open()
+        if worker is not None:
+            step, _, _ = check_sending(step, worker)
+
+        def is_refused() -> bool:
+            return worker is not None and self._register.refuses(
+                step, worker, incarnation=incarnation, run=run
+            )
+
+        if is_refused():
+            for _ in self._heard(step, worker, batches):
+                pass
+            return _NOT_KEPT
+        part = self._keep(step, worker, schema, batches)
+        if is_refused():  # since it began to come in
+            self.discard([part])
+        return part
 
     def discard(self, parts: Iterable[str]) -> None:
-        """Forget parts that will not be committed."""
-        self._store.discard(parts)
+        """Forget parts that will not be committed; those of contributions stay."""
+        self._store.discard(self._unnamed.take_any(parts))
 
     def commit(
         self,
@@ -189,26 +264,22 @@ class Aggregator:
             ProtocolError: The parts do not make up the manifest, or do not have its digest.
             InvalidUpdate: The step, worker, attempt or incarnation cannot be used.
         """
-        self.open()
-        check_sending(step, worker, attempt, incarnation)
+        self._register.ensure_open()
+        step, attempt, incarnation = check_sending(step, worker, attempt, incarnation)
         push = replace(
             _push(step, worker, manifest, attempt=attempt, incarnation=incarnation), run=run
         )
         try:
-            payload = self._store.payload(manifest)
-        except Damaged:
+            payload = self._committed(push, manifest)
+            return self._record(push, manifest, payload.first_nonfinite)
+        except (Damaged, ProtocolError) as error:
+            self._store.discard(self._unnamed.take(step, worker, manifest.parts))
+            if isinstance(error, ProtocolError):
+                raise
             receipt = self._register.judge(push)
-            if receipt.status in (Status.ACCEPTED, Status.REPLACED):
+            if receipt.status in RECORDED:
                 raise
             return receipt  # it would not count anyway; its parts may be gone for that reason
-        digest = payload.digest()
-        if digest != manifest.digest:
-            self._discard_unnamed(push, manifest)
-            raise ProtocolError(
-                f"worker {worker!r}, step {step}: the manifest states digest {manifest.digest}, "
-                f"the parts have {digest}; send the update again"
-            )
-        return self._record(push, manifest, payload.first_nonfinite)
 
     def stands(self, step: int, worker: str, incarnation: int | None, attempt: int | None) -> bool:
         """Whether an open step has this sending of a worker, or a later one."""
@@ -227,6 +298,7 @@ class Aggregator:
             Expired: Its tensors were pruned.
             SumOverflow: It is complete, but an integer sum does not fit its type.
             StoreError: It is complete, but its aggregate cannot be written or read.
+            InvalidInput: This is no step, or no number of seconds.
         """
         closed = self.wait(step, timeout_seconds)
         if closed is None:
@@ -236,12 +308,13 @@ class Aggregator:
             )
         if closed.manifest is None:
             return Aggregate.of(closed.closed, {})
-        parts = [self._store.aggregate_part(step, part)[1] for part in closed.manifest.parts]
-        return Aggregate.of(closed.closed, Payload(closed.manifest, parts).update().tensors)
+        payload = self._aggregate_payload(step, closed.manifest)
+        return Aggregate.of(closed.closed, payload.update().tensors)
 
     def wait(self, step: int, timeout_seconds: float) -> ClosedAggregate | None:
         """What a step closed with, as soon as it has; None if it has not within the time."""
-        end = time.monotonic() + timeout_seconds
+        step = check_step(step)
+        end = time.monotonic() + check_seconds("timeout_seconds", timeout_seconds)
         closed = self._register.wait_closed(step, end, self.tick)
         if closed is None:
             return None
@@ -259,31 +332,79 @@ class Aggregator:
             SumOverflow, StoreError: As for :meth:`pull`; the step stays open.
         """
         self.tick()
-        closing = self._register.claim(step)
-        if closing is not None:
-            self._finish(closing)
+        step = check_step(step)
+        self._close(lambda: self._register.claim(step))
         return self.pull(step)
 
     def tick(self) -> None:
         """Close every step that is complete, or past its deadline with enough contributions.
 
-        Pushes and waits do this too; a server calls it so that deadlines need no traffic.
+        Pushes and waits do this too; a server calls it so that deadlines need no traffic. Parts
+        that nobody has committed for long are dropped.
         """
-        self.open()
+        self._register.ensure_open()
         tried: set[int] = set()
-        while (closing := self._register.claim_due(besides=tried)) is not None:
-            tried.add(closing.closed.step)
-            self._finish(closing)
+        while (step := self._close(lambda: self._register.claim_due(besides=tried))) is not None:
+            tried.add(step)
+        expired = self._unnamed.take_expired(self._clock())
+        if expired:
+            self._store.discard(expired - self._register.named_parts())
 
     def status(self) -> RunStatus:
         """How the run stands."""
         return self._register.status(self._received_bytes)
 
-    def _counted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _kept_parts(self, step: int, worker: str, update: Update) -> list[str]:
+        self._register.ensure_open()
+        parts: list[str] = []
+        try:
+            for schema, batches in encode(update):
+                parts.append(self._keep(step, worker, schema, batches))
+        except BaseException:
+            self.discard(parts)
+            raise
+        return parts
+
+    def _keep(
+        self, step: int, worker: str | None, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> str:
+        heard = self._heard(step, worker, batches)
+        part = self._store.stage(step, (schema, heard), durable=self.policy.sync_each_push)
+        self._unnamed.add(step, worker, [part], self._clock())
+        return part
+
+    def _heard(
+        self, step: int, worker: str | None, batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         for batch in batches:
+            self._unnamed.hear(step, worker, self._clock())
             with self._received_lock:
                 self._received_bytes += batch.nbytes
             yield batch
+
+    def _committed(self, push: Push, manifest: Manifest) -> Payload:
+        """What a commit names, compared with what it states."""
+        self._unnamed.hear(push.step, push.worker, self._clock())
+        self._check_here(push, manifest, self._unnamed.of(push.step, push.worker, manifest.parts))
+        payload = self._store.payload(manifest)
+        digest = payload.digest()
+        if digest != manifest.digest:
+            raise ProtocolError(
+                f"worker {push.worker!r}, step {push.step}: the manifest states digest "
+                f"{manifest.digest}, the parts have {digest}; send the update again"
+            )
+        return payload
+
+    def _check_here(self, push: Push, manifest: Manifest, parts: set[str]) -> None:
+        """Check that the parts of an update are its own: ``parts``, or those that stand already."""
+        standing = self._register.standing(push.step, push.worker)
+        known = parts | (_parts_of(standing) if standing else set())
+        for part in manifest.parts:
+            if part not in known:
+                raise Damaged(
+                    f"worker {push.worker!r}, step {push.step}: the part {part!r} is not here; "
+                    "send all parts of the update again"
+                )
 
     def _record(
         self, push: Push, manifest: Manifest, first_nonfinite: Callable[[], str | None]
@@ -292,32 +413,65 @@ class Aggregator:
         if self.policy.on_nonfinite != "propagate" and push.weight > 0:
             push = replace(push, nonfinite=first_nonfinite())
         self.tick()
-        receipt, standing = self._register.record(push)
-        if receipt.status not in (Status.ACCEPTED, Status.REPLACED):
-            self._discard_unnamed(push, manifest)
+        taken = self._unnamed.take(push.step, push.worker, manifest.parts)
+        try:
+            self._check_here(push, manifest, taken)
+            receipt, standing = self._register.record(push)
+        except BaseException:
+            # The ledger knows whether it was written down; it is asked before these are dropped.
+            self._unnamed.add(push.step, push.worker, taken, self._clock())
+            raise
+        if receipt.status not in RECORDED:
+            self._store.discard(taken)
         elif standing is not None:
             self._store.discard(_parts_of(standing) - set(manifest.parts))
         self.tick()
         return receipt
 
-    def _discard_unnamed(self, push: Push, manifest: Manifest) -> None:
-        """Drop the parts of a refused commit, but not those that stand: it may be a repeat."""
-        standing = self._register.standing(push.step, push.worker)
-        self._store.discard(set(manifest.parts) - (_parts_of(standing) if standing else set()))
+    def _close(self, claim: Callable[[], Closing | None]) -> int | None:
+        """Close the step that ``claim`` claims, and name it; None if it claims none.
+
+        The claim ends with this call, also where a Ctrl-C came as soon as it had been made.
+        """
+        try:
+            closing = claim()
+            if closing is None:
+                return None
+            self._finish(closing)
+            return closing.closed.step
+        finally:
+            self._register.release()
 
     def _finish(self, closing: Closing) -> None:
-        """Sum, make the aggregate durable, then visible. What fails leaves the step open."""
+        """Sum, make the aggregate durable, then visible. What fails leaves the step open.
+
+        The error is that of this step, whatever it is: who happens to call has another business,
+        and whoever waits for the step is told.
+        """
         step = closing.closed.step
         try:
             self._register.conclude(closing, self._reduced(closing))
-            if self.policy.keep_steps is not None:
-                self._store.prune(self.policy.keep_steps)
         except _SendAgain:
-            pass  # the step waits on; its worker learns of it in its own wait
+            return  # the step waits on; its worker learns of it in its own wait
         except OnefoldError as error:
             self._register.fail(step, error)
-        finally:
-            self._register.release(step)
+            return
+        except Exception as error:  # noqa: BLE001 - see above
+            what = f"step {step} could not be closed: {type(error).__name__}: {error}"
+            if what != self._logged:  # each tick tries again
+                _LOG.exception("%s", what)
+            self._logged = what
+            self._register.fail(step, StoreError(what))
+            return
+        self._prune()
+
+    def _prune(self) -> None:
+        if self.policy.keep_steps is None:
+            return
+        try:
+            self._store.prune(self.policy.keep_steps)
+        except StoreError as error:
+            _LOG.warning("aggregates were not pruned; the next close tries again: %s", error)
 
     def _reduced(self, closing: Closing) -> Manifest | None:
         if not closing.selected:
@@ -329,6 +483,19 @@ class Aggregator:
             self._store, step, payloads, weights=weights, operation=self.policy.operation
         )
 
+    def _aggregate_payload(self, step: int, manifest: Manifest) -> Payload:
+        """The numbers of an aggregate, compared with its digest."""
+        parts = [self._store.aggregate_part(step, part)[1] for part in manifest.parts]
+        try:
+            payload = Payload(manifest, parts)
+            payload.verify()
+        except (Damaged, ProtocolError) as error:
+            raise Damaged(
+                f"the aggregate of step {step} is not what was written: {error}; the disk or "
+                "another program has changed it, and only a copy has it as it was"
+            ) from error
+        return payload
+
     def _whole(self, step: int, contribution: Contribution) -> Payload:
         """A contribution's numbers; where they are not whole it is unrecorded, to be sent again."""
         try:
@@ -339,6 +506,27 @@ class Aggregator:
                 f"the update of worker {contribution.worker!r} for step {step} is damaged and has "
                 f"to be sent again: {error}"
             ) from error
+
+
+def _checked_policy(policy: object) -> Policy:
+    if policy is None:
+        return Policy()
+    if not isinstance(policy, Policy):
+        raise InvalidPolicy(f"policy is an onefold.Policy(...), not {show(policy)}")
+    return policy
+
+
+def _directory_store(directory: object) -> DirectoryStore:
+    if isinstance(directory, Policy):
+        raise InvalidInput(
+            "the directory comes first: Aggregator(policy=...) keeps everything in memory, "
+            "Aggregator(directory, policy) in a directory"
+        )
+    if not isinstance(directory, str | os.PathLike):
+        raise InvalidInput(
+            f"directory is a path, or None to keep everything in memory, not {show(directory)}"
+        )
+    return DirectoryStore(directory)
 
 
 def _parts_of(contribution: Contribution) -> set[str]:

@@ -20,12 +20,11 @@ infinities, and otherwise an infinity wins. An exact sum of zero is ``+0.0`` unl
 from __future__ import annotations
 
 import math
-import operator
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import SupportsIndex, TypeAlias
+from typing import TypeAlias
 
+from onefold.checks import as_integer, show
 from onefold.errors import InvalidInput, RowError
 
 __all__ = ["Number", "Worker", "reduce_coordinates", "reduce_replicas"]
@@ -48,13 +47,13 @@ def reduce_replicas(rows: Iterable[object], step: int) -> Number:
 
     Raises:
         RowError: A row is malformed, of whatever step; ``position`` says which.
-        InvalidInput: ``step`` is no integer.
+        InvalidInput: ``step`` is no integer, or ``rows`` cannot be iterated over.
     """
-    wanted = _integer(step)
+    wanted = as_integer(step)
     if wanted is None:
-        raise InvalidInput(f"a step is an integer, not {_show(step)}")
+        raise InvalidInput(f"a step is an integer, not {show(step)}")
     last: dict[Worker, Number] = {}
-    for position, row in enumerate(rows):
+    for position, row in enumerate(_rows(rows, "(step, worker, value)")):
         row_step, worker, value = _replica(position, row)
         if row_step == wanted:
             last[worker] = value
@@ -72,12 +71,20 @@ def reduce_coordinates(rows: Iterable[object]) -> list[list[Number]]:
 
     Raises:
         RowError: A row or one of its entries is malformed; ``position`` says which row.
+        InvalidInput: ``rows`` cannot be iterated over.
     """
     addends: dict[int, list[Number]] = {}
-    for position, row in enumerate(rows):
+    for position, row in enumerate(_rows(rows, "(worker, entries)")):
         for coordinate, value in _entries(position, row):
             addends.setdefault(coordinate, []).append(value)
     return [[coordinate, _exact_sum(addends[coordinate])] for coordinate in sorted(addends)]
+
+
+def _rows(rows: Iterable[object], form: str) -> Iterator[object]:
+    try:
+        return iter(rows)
+    except TypeError:
+        raise InvalidInput(f"expected an iterable of rows {form}, not {show(rows)}") from None
 
 
 def _exact_sum(values: list[Number]) -> Number:
@@ -107,58 +114,41 @@ def _is_negative_zero(value: float) -> bool:
 
 def _replica(position: int, row: object) -> tuple[int, Worker, Number]:
     if not isinstance(row, list | tuple) or len(row) != 3:
-        raise RowError(position, f"expected (step, worker, value), came {_show(row)}")
-    step = _integer(row[0])
+        raise RowError(position, f"expected (step, worker, value), came {show(row)}")
+    step = as_integer(row[0])
     if step is None:
-        raise RowError(position, f"expected an integer as step, came {_show(row[0])}")
+        raise RowError(position, f"expected an integer as step, came {show(row[0])}")
     return step, _worker(position, row[1]), _value(position, row[2])
 
 
 def _entries(position: int, row: object) -> Iterator[tuple[int, Number]]:
     if not isinstance(row, list | tuple) or len(row) != 2:
-        raise RowError(position, f"expected (worker, entries), came {_show(row)}")
+        raise RowError(position, f"expected (worker, entries), came {show(row)}")
     worker, entries = row
     _worker(position, worker)
     if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
-        raise RowError(position, f"expected (coordinate, value) pairs, came {_show(entries)}")
+        raise RowError(position, f"expected (coordinate, value) pairs, came {show(entries)}")
     for entry in entries:
         yield _entry(position, entry)
 
 
 def _entry(position: int, entry: object) -> tuple[int, Number]:
     if not isinstance(entry, list | tuple) or len(entry) != 2:
-        raise RowError(position, f"expected (coordinate, value), came {_show(entry)}")
-    coordinate = _integer(entry[0])
+        raise RowError(position, f"expected (coordinate, value), came {show(entry)}")
+    coordinate = as_integer(entry[0])
     if coordinate is None:
-        raise RowError(position, f"expected an integer as coordinate, came {_show(entry[0])}")
+        raise RowError(position, f"expected an integer as coordinate, came {show(entry[0])}")
     return coordinate, _value(position, entry[1])
 
 
 def _worker(position: int, worker: object) -> Worker:
-    name = worker if isinstance(worker, str) else _integer(worker)
+    name = worker if isinstance(worker, str) else as_integer(worker)
     if name is None:
-        raise RowError(position, f"expected a str or int as worker, came {_show(worker)}")
+        raise RowError(position, f"expected a str or int as worker, came {show(worker)}")
     return name
 
 
 def _value(position: int, value: object) -> Number:
     if isinstance(value, int | float | Fraction) and not isinstance(value, bool):
         return value
-    raise RowError(position, f"expected an int, float or Fraction as value, came {_show(value)}")
-
-
-def _integer(value: object) -> int | None:
-    """``value`` as an int where it is an integer of any kind but a bool, else None."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:  # arrays have the method and refuse when called
-        return None
-
-
-def _show(value: object) -> str:
-    try:
-        return f"{reprlib.repr(value)} ({type(value).__name__})"
-    except ValueError:  # Python refuses to print ints of very many digits
-        return f"a value of type {type(value).__name__} that is too long to show"
+    raise RowError(position, f"expected an int, float or Fraction as value, came {show(value)}")

@@ -11,6 +11,7 @@ The tree (an error is caught by any name above it)::
     │   ├── NoContributions           a sum of nothing
     │   └── ZeroWeight                a mean whose weights add up to zero
     ├── SumOverflow (OverflowError)   an exact integer sum that its type cannot hold
+    ├── FlushToZero                   this thread's arithmetic takes the smallest numbers for zero
     ├── NotYet (TimeoutError)         the step has not closed within the time given
     ├── NoUpdate (LookupError)        the step has no contribution, hence no aggregate
     ├── Expired (LookupError)         the aggregate was pruned
@@ -37,6 +38,7 @@ __all__ = [
     "Damaged",
     "Expired",
     "Fenced",
+    "FlushToZero",
     "GaveUp",
     "InvalidInput",
     "InvalidPolicy",
@@ -111,6 +113,10 @@ class SumOverflow(OnefoldError, OverflowError):
         """The error at a coordinate, of a named tensor where one is known."""
         where = "" if tensor is None else f"tensor {tensor!r}, "
         return cls(f"{where}coordinate {coordinate}: {reason}", coordinate, reason)
+
+
+class FlushToZero(OnefoldError):
+    """The processor was told to take subnormal numbers for zero, so no sum would be exact."""
 
 
 class NotYet(OnefoldError, TimeoutError):

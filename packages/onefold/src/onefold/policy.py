@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import reprlib
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from onefold.errors import InvalidPolicy
+from onefold.checks import check_seconds, show, wrong_with_worker
+from onefold.errors import InvalidInput, InvalidPolicy
 from onefold.update import Signature
 
 __all__ = ["OnNonfinite", "Operation", "Policy", "Roster"]
@@ -14,6 +17,9 @@ __all__ = ["OnNonfinite", "Operation", "Policy", "Roster"]
 Operation: TypeAlias = Literal["sum", "mean", "weighted_mean"]
 OnNonfinite: TypeAlias = Literal["propagate", "reject", "skip"]
 Roster: TypeAlias = Sequence[str] | Literal["joined"] | int | None
+
+_SECONDS_MAX = 1e9
+"""A deadline is written down, sent as JSON and waited for: it is a time, never "no time"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +80,8 @@ class Policy:
             raise InvalidPolicy(
                 "minimum and deadline_seconds need a roster: without one only close(step) closes"
             )
-        if self.deadline_seconds is not None and not self.deadline_seconds > 0:
-            raise InvalidPolicy(f"deadline_seconds must be positive, not {self.deadline_seconds}")
+        if self.deadline_seconds is not None:
+            _positive_and_finite("deadline_seconds", self.deadline_seconds)
         if self.minimum is None:
             return
         _at_least_one("minimum", self.minimum)
@@ -89,6 +95,23 @@ class Policy:
             raise InvalidPolicy(f"minimum is {self.minimum} but the roster has {size} workers")
 
     @property
+    def fixed(self) -> str:
+        """What must not change within a run, as JSON: what is computed, and whom steps wait for."""
+        return json.dumps({"operation": self.operation, "roster": self.roster})
+
+    def check_fixed(self, kept: str, where: str) -> None:
+        """Compare with :attr:`fixed` of the policy that a run began with.
+
+        Raises:
+            InvalidPolicy: They differ; sums would be mixed with means, or steps with other steps.
+        """
+        if kept != self.fixed:
+            raise InvalidPolicy(
+                f"the run in {where} has {_fixed_text(kept)}; it cannot go on with "
+                f"{_fixed_text(self.fixed)}: state what it has, or begin another run elsewhere"
+            )
+
+    @property
     def names(self) -> tuple[str, ...] | None:
         """The roster where it is a list of names, else None."""
         return self.roster if isinstance(self.roster, tuple) else None
@@ -99,24 +122,43 @@ class Policy:
         return self.roster if isinstance(self.roster, int) else None
 
 
+def _fixed_text(fixed: str) -> str:
+    values = json.loads(fixed)
+    return f"operation={values['operation']!r} and roster={reprlib.repr(values['roster'])}"
+
+
 def _checked_roster(roster: object) -> tuple[str, ...] | int | str | None:
     if roster is None or roster == "joined":
         return "joined" if roster == "joined" else None
-    if isinstance(roster, bool | str):
-        raise InvalidPolicy(
-            f'a roster is a list of names, a number of workers, "joined" or None, not {roster!r}'
-        )
-    if isinstance(roster, int):
+    if isinstance(roster, int) and not isinstance(roster, bool):
         _at_least_one("a roster's size", roster)
         return roster
-    if not isinstance(roster, Sequence):
-        raise InvalidPolicy(f"a roster is a sequence of names, not {type(roster).__name__}")
+    if isinstance(roster, str | bytes) or not isinstance(roster, Sequence):
+        order = "; a set has no order: sorted(...) gives it one" if isinstance(roster, Set) else ""
+        raise InvalidPolicy(
+            "a roster is a list of names, an integer N (the first N that join), "
+            f'"joined" or None, not {show(roster)}{order}'
+        )
     names = tuple(roster)
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise InvalidPolicy(f"a roster is a list of at least one non-empty name, not {names!r}")
+    if not names:
+        raise InvalidPolicy("a roster that is a list has at least one name")
+    for wrong in filter(None, map(wrong_with_worker, names)):
+        raise InvalidPolicy(f"in the roster {show(list(names))}: {wrong}")
     if len(set(names)) != len(names):
         raise InvalidPolicy(f"a roster names each worker once: {names!r}")
     return names
+
+
+def _positive_and_finite(what: str, seconds: object) -> None:
+    try:
+        value = check_seconds(what, seconds, positive=True)
+    except InvalidInput as error:
+        raise InvalidPolicy(str(error)) from None
+    if value > _SECONDS_MAX:
+        raise InvalidPolicy(
+            f"{what} must be at most 1e9 (30 years), not {value}; leave it out for a step without "
+            "a deadline"
+        )
 
 
 def _at_least_one(what: str, value: object) -> None:

@@ -25,6 +25,9 @@ class Status(enum.StrEnum):
     ACCEPTED = "accepted"
 
 
+RECORDED = frozenset({Status.ACCEPTED, Status.REPLACED})
+"""The statuses of a push that has become the worker's contribution."""
+
 STANDS = frozenset({Status.ACCEPTED, Status.REPLACED, Status.DUPLICATE})
 """The statuses after which exactly this update is the worker's contribution."""
 

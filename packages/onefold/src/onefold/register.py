@@ -7,24 +7,35 @@ gives it up. Pushes for a claimed step wait, and are answered by what it closed 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from weakref import WeakSet
 
 from onefold.errors import (
     Damaged,
-    InvalidUpdate,
     NoUpdate,
     OnefoldError,
     ProtocolError,
     StoreError,
     SumOverflow,
 )
-from onefold.ledger import Change, Closing, Contribution, Joined, Ledger, Push, StepClosed
+from onefold.ledger import (
+    Change,
+    Closing,
+    Contribution,
+    Joined,
+    Ledger,
+    OpenStep,
+    Push,
+    StepClosed,
+)
 from onefold.parts import Manifest, Payload
 from onefold.policy import Policy
-from onefold.receipt import Receipt, Status
+from onefold.receipt import RECORDED, Receipt
 from onefold.status import OpenStepStatus, RunStatus
 from onefold.store import Store
 
@@ -44,108 +55,155 @@ class Register:
         self._store = store
         self._policy = policy
         self._clock = clock
-        self._changed = threading.Condition(threading.RLock())
-        self._open_ledger: Ledger | None = None
+        self.renew_lock()
+        self._process = 0
+        self._is_open = False
         self._shut = False
-        self._claimed: set[int] = set()
+        self._known: Ledger | None = None
+        self._claimed: dict[int, int] = {}
         self._failures: dict[int, OnefoldError] = {}
         self._interrupts = 0
         self._receipts: Counter[str] = Counter()
+        _REGISTERS.add(self)
 
     # Opening and shutting.
 
+    def ensure_open(self) -> None:
+        """Open the store unless that has been done.
+
+        Raises:
+            StoreError: It has been shut down since.
+        """
+        with self._lock:
+            _ = self._ledger
+
     def open(self) -> None:
         """Open the store, once, and rebuild the ledger from it."""
-        with self._changed:
-            if self._open_ledger is not None:
+        with self._lock:
+            self._check_process()
+            if self._is_open:
                 return
-            self._store.open()
             try:
-                self._open_ledger = self._recovered()
+                self._store.open()
+                kept = self._store.fact("policy", self._policy.fixed)
+                self._policy.check_fixed(kept, str(self._store))
+                self._known = self._recovered()
+                self._process = os.getpid()
+                self._is_open = True
             except BaseException:
+                self._is_open = False
                 self._store.close()
                 raise
             self._shut = False
 
     def shutdown(self) -> None:
         """End all waits and close the store, once no step is being closed."""
+        if self._is_forked:
+            return  # what it has of the store is its parent's
         self.interrupt()
-        with self._changed:
-            self._changed.wait_for(lambda: not self._claimed)
-            if self._open_ledger is not None:
-                self._store.close()
-            self._open_ledger = None
+        with self._lock:
+            self._changed.wait_for(lambda: not self._claimed_by_others())
             self._shut = True
+            if self._is_open:
+                self._store.close()
+            self._is_open = False
+            self._known = None
+            self._claimed = {}
 
     def interrupt(self) -> None:
         """End all waits, as if their time were up."""
-        with self._changed:
+        with self._lock:
             self._interrupts += 1
             self._changed.notify_all()
+
+    def renew_lock(self) -> None:
+        """Take another lock than the one that a thread may have held at the moment of a fork."""
+        # `with` takes the lock itself: a Ctrl-C may come within a condition's own __enter__, which
+        # is Python, and leave its lock held.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
 
     @property
     def run(self) -> str:
         """The id of the run."""
-        return self._ledger.run
+        with self._lock:
+            return self._ledger.run
 
     # Members and contributions.
 
     def join(self, worker: str, life: str) -> Joined:
         """Let a life begin; it has reached the disk when this returns."""
-        with self._changed:
+        with self._lock:
             joined, changes = self._ledger.join(worker, life)
             self._make_true(changes, durable=True)
         return joined
 
     def leave(self, worker: str, incarnation: int | None) -> None:
         """Let a worker leave."""
-        with self._changed:
+        with self._lock:
             self._make_true(self._ledger.leave(worker, incarnation), durable=True)
 
     def record(self, push: Push) -> tuple[Receipt, Contribution | None]:
         """Decide about a push; the receipt, and the contribution whose place it took."""
-        with self._changed:
-            self._changed.wait_for(lambda: push.step not in self._claimed)
+        with self._lock:
+            self._wait_until_free(push.step)
             standing = self._ledger.steps.standing(push.step, push.worker)
             decision = self._ledger.push(push, self._clock(), self.closed(push.step))
             self._make_true(decision.changes, durable=self._policy.sync_each_push)
             self._receipts[decision.receipt.status] += 1
-            if decision.receipt.status in (Status.ACCEPTED, Status.REPLACED):
+            if decision.receipt.status in RECORDED:
                 self._failures.pop(push.step, None)
             return decision.receipt, standing
 
     def judge(self, push: Push) -> Receipt:
-        """What would become of a push; nothing changes."""
-        with self._changed:
-            self._changed.wait_for(lambda: push.step not in self._claimed)
-            return self._ledger.push(push, self._clock(), self.closed(push.step)).receipt
+        """What becomes of a push whose numbers are gone; if it would be recorded, nothing yet."""
+        with self._lock:
+            self._wait_until_free(push.step)
+            receipt = self._ledger.push(push, self._clock(), self.closed(push.step)).receipt
+            if receipt.status not in RECORDED:
+                self._receipts[receipt.status] += 1
+            return receipt
+
+    def refuses(self, step: int, worker: str, *, incarnation: int | None, run: str | None) -> bool:
+        """Whether an update would be refused, as it stands now, whatever is in it."""
+        with self._lock:
+            return self._ledger.refuses(
+                step, worker, incarnation=incarnation, run=run, closed=self.closed(step)
+            )
 
     def standing(self, step: int, worker: str) -> Contribution | None:
         """A worker's contribution so far to an open step."""
-        with self._changed:
+        with self._lock:
             return self._ledger.steps.standing(step, worker)
 
     def stands(self, step: int, worker: str, incarnation: int | None, attempt: int | None) -> bool:
         """Whether an open step has this sending of a worker, or a later one."""
-        with self._changed:
+        with self._lock:
             return self._ledger.stands(step, worker, incarnation, attempt)
+
+    def named_parts(self) -> set[str]:
+        """The parts that contributions to open steps consist of."""
+        with self._lock:
+            standing = [contribution for _, contribution in self._ledger.steps.all_standing()]
+        return {part for contribution in standing for part in _manifest(contribution).parts}
 
     def payload(self, contribution: Contribution) -> Payload:
         """The numbers of a contribution."""
-        return self._store.payload(Manifest.from_json(json.loads(contribution.payload)))
+        return self._store.payload(_manifest(contribution))
 
     def unrecord(self, step: int, worker: str) -> None:
         """Take out a contribution whose numbers are not whole; it is to be sent again."""
-        with self._changed:
+        with self._lock:
             self._make_true(self._ledger.unrecord(step, worker), durable=True)
 
     # Closing.
 
     def claim_due(self, besides: set[int]) -> Closing | None:
         """Claim a step that is complete, or late with enough contributions; ``besides`` some."""
-        with self._changed:
+        with self._lock:
             now = self._clock()
-            due = set(self._ledger.due(now)) - self._claimed - self._stuck() - besides
+            due = set(self._ledger.due(now)) - self._claimed_by_others().keys()
+            due -= self._stuck() | besides
             return self._claim(min(due), now) if due else None
 
     def claim(self, step: int) -> Closing | None:
@@ -154,33 +212,31 @@ class Register:
         Raises:
             NoUpdate: Nothing stands for it.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: step not in self._claimed)
+        with self._lock:
+            self._wait_until_free(step)
             return None if self.closed(step) else self._claim(step, self._clock())
 
     def conclude(self, closing: Closing, manifest: Manifest | None) -> None:
         """Make a claimed step closed and its aggregate visible."""
-        with self._changed:
-            self._store.close_step(closing, manifest)
-            self._ledger.apply(closing.changes)
+        with self._lock:
+            self._write(partial(self._store.close_step, closing, manifest), closing.changes)
             self._failures.pop(closing.closed.step, None)
 
     def fail(self, step: int, why: OnefoldError) -> None:
         """Remember why a claimed step could not be closed, for those who wait for it."""
-        with self._changed:
-            self._failures[step] = why
+        with self._lock:
+            self._failures[step] = _anew(why)
 
-    def release(self, step: int) -> None:
-        """End a claim, whatever came of it."""
-        with self._changed:
-            self._claimed.discard(step)
-            self._changed.notify_all()
+    def release(self) -> None:
+        """End what this thread has claimed, whatever came of it."""
+        with self._lock:
+            if threading.get_ident() in self._claimed.values():
+                self._claimed = self._claimed_by_others()
+                self._changed.notify_all()
 
     def closed(self, step: int) -> StepClosed | None:
         """What a step closed with; None if it has not."""
-        if isinstance(step, bool) or not isinstance(step, int):
-            raise InvalidUpdate(f"a step is an integer, not {step!r}")
-        with self._changed:
+        with self._lock:
             steps = self._ledger.steps
             if step in steps.open or steps.highest_closed is None or step > steps.highest_closed:
                 return None
@@ -198,7 +254,7 @@ class Register:
         interrupts = self._interrupts
         while True:
             tick()
-            with self._changed:
+            with self._lock:
                 closed = self.closed(step)
                 if closed is not None:
                     return closed
@@ -210,7 +266,7 @@ class Register:
 
     def status(self, received_bytes: int) -> RunStatus:
         """How the run stands."""
-        with self._changed:
+        with self._lock:
             ledger = self._ledger
             return RunStatus(
                 run=ledger.run,
@@ -227,22 +283,49 @@ class Register:
 
     @property
     def _ledger(self) -> Ledger:
-        if self._open_ledger is None:
+        self._check_process()
+        if not self._is_open:
             if self._shut:
                 raise StoreError("the aggregator has been shut down; open() it to go on")
             self.open()
-        assert self._open_ledger is not None
-        return self._open_ledger
+        if self._known is None:
+            self._known = self._kept()
+        return self._known
+
+    @property
+    def _is_forked(self) -> bool:
+        return self._is_open and os.getpid() != self._process
+
+    def _check_process(self) -> None:
+        if self._is_forked:
+            raise StoreError(
+                f"process {self._process} has this aggregator open; a fork of it, as process "
+                f"{os.getpid()} is, cannot use it too: push over the network (onefold.connect) to "
+                "a server of that process"
+            )
 
     def _make_true(self, changes: tuple[Change, ...], *, durable: bool) -> None:
         if changes:
-            self._store.commit(changes, durable=durable)
-            self._ledger.apply(changes)
+            self._write(partial(self._store.commit, changes, durable=durable), changes)
             self._changed.notify_all()
+
+    def _write(self, write: Callable[[], None], changes: tuple[Change, ...]) -> None:
+        """Write changes down and remember them.
+
+        The ledger is put back only when both are done: whatever comes in between, an error of the
+        disk or a Ctrl-C, has it rebuilt from what the store kept before it is asked again.
+        """
+        ledger, self._known = self._ledger, None
+        write()
+        ledger.apply(changes)
+        self._known = ledger
+
+    def _kept(self) -> Ledger:
+        return Ledger(self._store.run, self._policy, self._store.changes())
 
     def _recovered(self) -> Ledger:
         """The ledger as the store kept it, without contributions whose numbers are not whole."""
-        ledger = Ledger(self._store.run, self._policy, self._store.changes())
+        ledger = self._kept()
         for step, contribution in list(ledger.steps.all_standing()):
             try:
                 self.payload(contribution).verify()
@@ -254,8 +337,21 @@ class Register:
 
     def _claim(self, step: int, now: float) -> Closing:
         closing = self._ledger.close(step, now)
-        self._claimed.add(step)
+        self._failures.pop(step, None)
+        self._claimed[step] = threading.get_ident()
         return closing
+
+    def _claimed_by_others(self) -> dict[int, int]:
+        """The claims of other threads.
+
+        One of its own that a thread comes upon is left over from a call that a Ctrl-C ended, since
+        no thread closes two steps at a time.
+        """
+        own = threading.get_ident()
+        return {step: owner for step, owner in self._claimed.items() if owner != own}
+
+    def _wait_until_free(self, step: int) -> None:
+        self._changed.wait_for(lambda: step not in self._claimed_by_others())
 
     def _stuck(self) -> set[int]:
         """Steps that would fail to close again in the same way until another update comes."""
@@ -263,7 +359,7 @@ class Register:
 
     def _check_can_close(self, step: int) -> None:
         if step in self._failures:
-            raise self._failures[step]
+            raise _anew(self._failures[step])
         over = self._ledger.steps.below(step)
         if over is not None:
             raise NoUpdate(f"step {step} has no contribution, hence no aggregate: {over}")
@@ -284,5 +380,38 @@ class Register:
             missing=None if roster is None else tuple(w for w in roster if w not in standing),
             vacant=self._ledger.members.vacant(),
             deadline_at=open_step.opened.deadline_at,
-            problem=str(self._failures[step]) if step in self._failures else None,
+            problem="; ".join(self._problems(step, open_step)) or None,
         )
+
+    def _problems(self, step: int, open_step: OpenStep) -> Iterator[str]:
+        if step in self._failures:
+            yield str(self._failures[step])
+        for worker, reason in sorted(open_step.refusals.items()):
+            if worker not in open_step.standing:
+                yield f"worker {worker!r}: {reason}"
+
+
+def _manifest(contribution: Contribution) -> Manifest:
+    return Manifest.from_json(json.loads(contribution.payload))
+
+
+def _anew(error: OnefoldError) -> OnefoldError:
+    """A copy without a traceback.
+
+    That grows each time that an error is raised again, and keeps what was summed in memory.
+    """
+    copy: OnefoldError = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy
+
+
+_REGISTERS: WeakSet[Register] = WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a fork: let nobody wait for a thread that stayed behind in the parent."""
+    for register in _REGISTERS:
+        register.renew_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)

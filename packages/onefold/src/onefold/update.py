@@ -13,39 +13,34 @@ of the original. It tells equal from different; it is no protection against forg
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, SupportsIndex, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import ml_dtypes
 import numpy as np
 import xxhash
 
+from onefold.checks import as_integer, check_weight, show
 from onefold.errors import InvalidUpdate
 
 __all__ = [
     "DTYPES",
-    "WEIGHT_MAX",
     "Array",
     "Signature",
     "Sparse",
     "Tensor",
     "TensorSpec",
     "Update",
-    "check_sending",
-    "check_weight",
-    "check_worker",
     "chunks",
     "content_digest",
     "first_nonfinite",
     "flat_slice",
+    "refuse_mask",
 ]
 
 Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
-
-WEIGHT_MAX = 2**53
 
 DTYPES: Mapping[str, np.dtype[np.generic]] = MappingProxyType(
     {
@@ -61,6 +56,9 @@ DTYPES: Mapping[str, np.dtype[np.generic]] = MappingProxyType(
 """The element types that can be contributed, by name."""
 
 _CHUNK_BYTES = 1 << 22
+
+_SIZE_MAX = 2**63
+"""With so many rows every int64 from 0 up is a coordinate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +81,7 @@ class Sparse:
 
     def __post_init__(self) -> None:
         coordinates = _coordinates(self.coordinates)
-        values = as_tensor_array(self.values, "the values of a Sparse")
+        values = _sparse_values(self.values)
         if values.ndim == 0 or values.shape[0] != coordinates.shape[0]:
             raise InvalidUpdate(
                 f"a Sparse needs one value (or row of values) for each of its "
@@ -203,6 +201,21 @@ class Update:
             return cls(update, weight)
         return cls({"": update}, weight)
 
+    @classmethod
+    def sent(
+        cls,
+        update: Mapping[str, Tensor] | Tensor | Update,
+        weight: int,
+        *,
+        worker: str,
+        step: int,
+    ) -> Update:
+        """As :meth:`of`; an error says whose update it is, and to which step."""
+        try:
+            return cls.of(update, weight)
+        except InvalidUpdate as error:
+            raise InvalidUpdate(f"worker {worker!r}, step {step}: {error}") from None
+
     @property
     def signature(self) -> Signature:
         """The names with their kinds, dtypes and shapes."""
@@ -272,64 +285,6 @@ def _check_name(name: object) -> None:
         raise InvalidUpdate(f"the tensor name {name!r} cannot be written as UTF-8") from None
 
 
-def check_weight(weight: object) -> int:
-    """``weight`` as an int.
-
-    Raises:
-        InvalidUpdate: It is not an integer from 0 to 2**53.
-    """
-    if isinstance(weight, bool | np.bool_) or not isinstance(weight, SupportsIndex):
-        raise InvalidUpdate(
-            f"a weight is an integer from 0 to 2**53 (a count of examples or tokens), "
-            f"not {weight!r}"
-        )
-    value = operator.index(weight)
-    if not 0 <= value <= WEIGHT_MAX:
-        raise InvalidUpdate(f"a weight is an integer from 0 to 2**53, not {value}")
-    return value
-
-
-def check_worker(worker: object) -> None:
-    """Check a worker's name.
-
-    Raises:
-        InvalidUpdate: It is not a non-empty string that can be written as UTF-8.
-    """
-    if not isinstance(worker, str) or not worker:
-        raise InvalidUpdate(f"a worker's name is a non-empty string, not {worker!r}")
-    try:
-        worker.encode()
-    except UnicodeEncodeError:
-        raise InvalidUpdate(f"the worker name {worker!r} cannot be written as UTF-8") from None
-
-
-def check_sending(
-    step: object, worker: object, attempt: object = None, incarnation: object = None
-) -> None:
-    """Check what is said with an update.
-
-    Raises:
-        InvalidUpdate: A step is an int64, a worker a non-empty string, an attempt and an
-            incarnation integers from 0, and an incarnation comes with an attempt.
-    """
-    check_worker(worker)
-    if not _is_int(step) or not -(2**63) <= cast("int", step) < 2**63:
-        raise InvalidUpdate(f"worker {worker!r}: a step is an integer of 64 bits, not {step!r}")
-    for what, value in (("attempt", attempt), ("incarnation", incarnation)):
-        if value is not None and (not _is_int(value) or not 0 <= cast("int", value) < 2**63):
-            raise InvalidUpdate(
-                f"worker {worker!r}, step {step}: the {what} is an integer from 0, not {value!r}"
-            )
-    if incarnation is not None and attempt is None:
-        raise InvalidUpdate(
-            f"worker {worker!r}, step {step}: an incarnation ({incarnation}) needs an attempt"
-        )
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def flat_slice(array: Array, start: int, stop: int) -> Array:
     """Elements ``start`` to ``stop`` in row-major order: a view if contiguous, else a copy."""
     if array.flags.c_contiguous:
@@ -355,17 +310,46 @@ def as_tensor_array(value: object, what: str) -> Array:
     """
     if not isinstance(value, np.ndarray | np.generic):
         raise InvalidUpdate(
-            f"tensor {what} must be a NumPy array or a Sparse, not {type(value).__name__}"
+            f"tensor {what} must be a NumPy array or a Sparse, not {type(value).__name__}; "
+            "np.asarray(...) makes an array"
         )
+    return _checked_array(value, f"tensor {what}")
+
+
+def _checked_array(value: np.ndarray | np.generic, what: str) -> Array:
+    refuse_mask(value, what)
     array = np.asarray(value)
     if array.dtype.name not in DTYPES:
         raise InvalidUpdate(
-            f"tensor {what} has dtype {array.dtype.name}; the dtypes are {', '.join(DTYPES)}"
+            f"{what} has dtype {array.dtype.name}; the dtypes are {', '.join(DTYPES)}"
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def refuse_mask(value: object, what: str) -> None:
+    """Refuse a masked array: its sum would have what the mask hides.
+
+    Raises:
+        InvalidUpdate: It is one.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidUpdate(
+            f"{what} is a masked array, and a mask does not travel: give value.filled(0), or a "
+            "Sparse of what the mask leaves"
+        )
+
+
+def _sparse_values(value: object) -> Array:
+    if not isinstance(value, np.ndarray | np.generic):
+        raise InvalidUpdate(
+            f"the values of a Sparse must be a NumPy array, not {type(value).__name__}; "
+            "np.asarray(values, dtype) makes one of the dtype that all workers agree on"
+        )
+    return _checked_array(value, "the array of values of a Sparse")
+
+
 def _coordinates(value: object) -> Array:
+    refuse_mask(value, "the array of coordinates")
     array = np.asarray(value)
     if array.ndim != 1:
         raise InvalidUpdate(f"coordinates must have one dimension, not shape {array.shape}")
@@ -378,12 +362,13 @@ def _coordinates(value: object) -> Array:
     return array.astype(np.int64, copy=False)
 
 
-def _sparse_shape(shape: tuple[int, ...], coordinates: Array, values: Array) -> tuple[int, ...]:
-    sizes = tuple(operator.index(size) for size in shape)
-    if not sizes or min(sizes) < 0 or sizes[1:] != values.shape[1:]:
+def _sparse_shape(shape: object, coordinates: Array, values: Array) -> tuple[int, ...]:
+    sizes = _sizes(shape)
+    if not sizes or sizes[1:] != values.shape[1:]:
+        wanted = "(size,)" if values.ndim == 1 else f"(size, {str(values.shape[1:])[1:]}"
         raise InvalidUpdate(
-            f"the dense shape of a Sparse with rows of shape {values.shape[1:]} is "
-            f"(size, {', '.join(map(str, values.shape[1:]))}), not {sizes}"
+            f"the dense shape of a Sparse whose values have shape {values.shape} is {wanted}, "
+            f"where size is an integer from 0 to 2^63, not {show(shape)}"
         )
     if coordinates.size:
         for coordinate in (int(coordinates.min()), int(coordinates.max())):
@@ -393,6 +378,15 @@ def _sparse_shape(shape: tuple[int, ...], coordinates: Array, values: Array) -> 
                     f"(shape {sizes})"
                 )
     return sizes
+
+
+def _sizes(shape: object) -> tuple[int, ...] | None:
+    """A shape as a tuple of ints; None if it is no sequence of integers from 0 to 2^63."""
+    if not isinstance(shape, Iterable):
+        return None
+    sizes = tuple(as_integer(size) for size in shape)
+    whole = tuple(size for size in sizes if size is not None and 0 <= size <= _SIZE_MAX)
+    return whole if len(whole) == len(sizes) else None
 
 
 def _header(fields: list[object]) -> bytes:

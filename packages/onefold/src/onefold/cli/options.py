@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated, TypeAlias
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+from onefold.errors import InvalidPolicy
+
+if TYPE_CHECKING:
+    from onefold.policy import Policy
 
 __all__ = [
     "Deadline",
@@ -17,7 +25,17 @@ __all__ = [
     "OperationChoice",
     "OperationOption",
     "SyncEachPush",
+    "named_path",
+    "policy_of",
 ]
+
+_OPTION_OF = {
+    "deadline_seconds": "--deadline",
+    "keep_steps": "--keep-steps",
+    "minimum": "--minimum",
+    "open_steps_max": "--open-steps",
+}
+"""How the arguments of a policy are called on the command line."""
 
 
 class OperationChoice(enum.StrEnum):
@@ -45,7 +63,9 @@ Minimum: TypeAlias = Annotated[
 Deadline: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", help="From a step's first push to its deadline. [default: none]"
+        metavar="SECONDS",
+        help="From a step's first push to its deadline; needs --minimum to close anything. "
+        "[default: none]",
     ),
 ]
 OperationOption: TypeAlias = Annotated[
@@ -70,3 +90,36 @@ SyncEachPush: TypeAlias = Annotated[
         "--sync-each-push", help="Make each accepted update survive a power cut, not only a crash."
     ),
 ]
+
+
+def policy_of(roster: Sequence[str] | int | str, **arguments: object) -> Policy:
+    """The policy that the options state; a hint where they state one that has no effect.
+
+    Args:
+        roster: As for :class:`~onefold.Policy`.
+        arguments: Of a policy, by its own names.
+
+    Raises:
+        InvalidPolicy: They contradict each other; the message calls them as the options are called.
+    """
+    from onefold.policy import Policy  # noqa: PLC0415 - `onefold --help` is to be quick
+
+    try:
+        policy = Policy(roster=roster, **arguments)  # type: ignore[arg-type] # it checks them
+    except InvalidPolicy as error:
+        names = re.compile(rf"(?<!-)\b({'|'.join(_OPTION_OF)})\b")
+        raise InvalidPolicy(names.sub(lambda name: _OPTION_OF[name[0]], str(error))) from None
+    if policy.deadline_seconds is not None and policy.minimum is None:
+        typer.echo(
+            "onefold: --deadline alone closes nothing, since a step then still waits for all: "
+            "say with --minimum K how many suffice at the deadline",
+            err=True,
+        )
+    return policy
+
+
+def named_path(text: str) -> Path:
+    """A path from the command line; an empty one, as an unset variable gives, is a mistake."""
+    if not text:
+        raise typer.BadParameter('"" is no path')
+    return Path(text)

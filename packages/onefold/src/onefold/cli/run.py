@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from onefold.cli import options
+from onefold.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_INTERRUPTED = 130
-
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Command: TypeAlias = Annotated[
     list[str], typer.Argument(help="What each worker runs, after `--`.", metavar="COMMAND")
@@ -49,18 +50,28 @@ Steps: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every fault and kill.")]
 Summary: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write what happened as JSON.")
+    Path | None,
+    typer.Option(
+        parser=options.named_path,
+        metavar="FILE",
+        help="Write what happened as JSON, also if it is interrupted.",
+    ),
 ]
 Directory: TypeAlias = Annotated[
     Path | None,
     typer.Option(
+        parser=options.named_path,
         metavar="DIRECTORY",
         help="Keep the run's data and everybody's output here; a run that is there goes on. "
         "[default: a temporary place]",
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", help="Show what the processes write as they do.")
+    bool,
+    typer.Option(
+        "--verbose",
+        help="Show standard error of the workers too, and what the server says.",
+    ),
 ]
 
 
@@ -84,8 +95,10 @@ def run(  # noqa: PLR0913 - the options of a command line
     """Run COMMAND as N workers beside a server on this machine, and see them through.
 
     Each worker finds ONEFOLD_ADDRESS, ONEFOLD_WORKER and ONEFOLD_WORKERS in its environment, which
-    is all that onefold.connect() needs. Whoever dies is started again. The exit status is 0 only
-    if all workers finished.
+    is all that onefold.connect() needs. What it prints is shown with its name before it; its last
+    line, if that is JSON, is its result, which goes to standard output when all is over. Whoever
+    fails is started again, up to 3 times and each time after a longer pause. The exit status is 0
+    only if all workers finished, 1 if not, and 128 and the signal's number after a signal.
 
     \b
     Examples:
@@ -107,7 +120,42 @@ def run(  # noqa: PLR0913 - the options of a command line
         seed=seed,
         directory=directory,
     )
+    options.policy_of(
+        job.names,
+        minimum=minimum,
+        deadline_seconds=deadline,
+        operation=operation.value,
+        on_nonfinite=on_nonfinite.value,
+    )
+    _check_program(command[0])
+    _check_places(directory, summary)
     raise typer.Exit(_run(job, summary, verbose=verbose))
+
+
+def _check_program(program: str) -> None:
+    """Refuse what cannot be started before anything is."""
+    if shutil.which(program) is not None:
+        return
+    if Path(program).is_file():
+        raise InvalidInput(
+            f"{program!r} is a file but cannot be executed as it is called: start it with its "
+            f"interpreter, for example -- python {program}"
+        )
+    raise InvalidInput(f"there is no program {program!r}: it is neither on PATH nor a file")
+
+
+def _check_places(directory: Path | None, summary: Path | None) -> None:
+    """Refuse places that cannot be written to before there is anything to write."""
+    try:
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--directory {directory} cannot be used: {error.strerror}") from None
+    try:
+        if summary is not None:
+            summary.open("a").close()
+    except OSError as error:
+        raise InvalidInput(f"--summary {summary} cannot be written: {error.strerror}") from None
 
 
 def _serve_options(
@@ -127,25 +175,34 @@ def _serve_options(
 def _run(job: Job, summary: Path | None, *, verbose: bool) -> int:
     from rich.console import Console  # noqa: PLC0415
 
-    from onefold.launch import run_job  # noqa: PLC0415
+    from onefold.launch import Interrupted, run_job  # noqa: PLC0415
     from onefold.launch.display import Display  # noqa: PLC0415
 
     # Whoever ends this process politely must not leave its children behind.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    console = Console(stderr=True)
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    for number in _SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, interrupt)
+    console = Console(stderr=True, markup=False, highlight=False)
     try:
         with Display(console, job, verbose=verbose) as display:
             report = run_job(job, display)
-    except KeyboardInterrupt:
-        console.print("interrupted: every process of the run was stopped", highlight=False)
-        return _INTERRUPTED
+    except Interrupted as interrupted:
+        report = interrupted.report
+    except KeyboardInterrupt:  # before the job began
+        return 128 + received[0]
     if summary is not None:
         summary.write_text(json.dumps(report.to_json(), indent=2) + "\n")
-    return _tell(report, console)
+    exit_status = _tell(report, console, verbose=verbose)
+    return 128 + received[0] if report.interrupted else exit_status
 
 
-def _tell(report: Report, console: Console) -> int:
+def _tell(report: Report, console: Console, *, verbose: bool) -> int:
     """Print the table, then each worker's result to standard output; the exit status."""
     from onefold.launch.display import table_of  # noqa: PLC0415
 
@@ -154,9 +211,8 @@ def _tell(report: Report, console: Console) -> int:
         if worker.result is not None:
             typer.echo(json.dumps(worker.result))
     for error in report.errors:
-        typer.echo(f"onefold: {error}", err=True)
+        # The lines of standard error that follow the first have been shown already.
+        typer.echo(f"onefold: {error.partition(chr(10))[0] if verbose else error}", err=True)
+    if report.interrupted:
+        typer.echo("onefold: interrupted; every process of the run was stopped", err=True)
     return 0 if report.succeeded else 1
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

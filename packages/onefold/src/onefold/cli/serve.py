@@ -13,7 +13,7 @@ from onefold.cli import options
 from onefold.errors import InvalidPolicy
 
 if TYPE_CHECKING:
-    from onefold.policy import Policy, Roster
+    from onefold.policy import Policy
 
 __all__ = ["serve"]
 
@@ -22,7 +22,13 @@ _DRAIN_SECONDS = 5.0
 
 def serve(  # noqa: PLR0913 - the options of a command line
     directory: Annotated[
-        Path, typer.Argument(help="Where everything is kept; a run that is there goes on.")
+        Path,
+        typer.Argument(
+            parser=options.named_path,
+            metavar="DIRECTORY",
+            help="Where everything is kept: a new or empty directory, or that of a run, which then "
+            "goes on.",
+        ),
     ],
     *,
     workers: Annotated[
@@ -36,7 +42,11 @@ def serve(  # noqa: PLR0913 - the options of a command line
         bool, typer.Option("--joined", help="Steps wait for the members when the step opens.")
     ] = False,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where to listen, with grpc:// before it or not; port 0 takes a free one.",
+        ),
     ] = "127.0.0.1:0",
     minimum: options.Minimum = None,
     deadline: options.Deadline = None,
@@ -50,17 +60,16 @@ def serve(  # noqa: PLR0913 - the options of a command line
 
     Prints `listening on grpc://HOST:PORT` once workers can connect. One of --workers, --roster and
     --joined says whom a step waits for. Killed at any moment and started again on the same
-    DIRECTORY, it goes on where it was.
+    DIRECTORY, it goes on where it was; --operation and whom a step waits for must then be as they
+    were, all else may change.
 
     \b
     Example, and a worker of it:
       onefold serve runs/mnist --workers 4 --listen 0.0.0.0:7000
       ONEFOLD_ADDRESS=grpc://HOST:7000 ONEFOLD_WORKER=a python train.py
     """  # noqa: D301 - the backspace tells typer to keep the lines as they are
-    from onefold.policy import Policy  # noqa: PLC0415 - `onefold --help` is to be quick
-
-    policy = Policy(
-        roster=_roster(workers, roster, joined=joined),
+    policy = options.policy_of(
+        _roster(workers, roster, joined=joined),
         minimum=minimum,
         deadline_seconds=deadline,
         operation=operation.value,
@@ -72,7 +81,7 @@ def serve(  # noqa: PLR0913 - the options of a command line
     _serve_until_told(directory, policy, listen)
 
 
-def _roster(workers: int | None, roster: str | None, *, joined: bool) -> Roster:
+def _roster(workers: int | None, roster: str | None, *, joined: bool) -> list[str] | int | str:
     if (workers is not None) + (roster is not None) + joined != 1:
         raise InvalidPolicy(
             "say whom a step waits for with exactly one of --workers N, --roster a,b,c and --joined"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["status"]
 
-_TIMEOUT_SECONDS = 10.0
+_TIMEOUT_SECONDS = 4.0
 
 
 def status(
@@ -43,7 +43,7 @@ def status(
         return
     from rich.console import Console  # noqa: PLC0415
 
-    console = Console()
+    console = Console(markup=False, highlight=False)  # a worker may be called [red]
     console.print(_table_of_run(answer))
     for step in answer.open_steps:
         console.print(_open_step_text(step))
@@ -54,14 +54,16 @@ def _table_of_run(answer: RunStatus) -> Table:
 
     from onefold.launch.display import byte_text  # noqa: PLC0415
 
-    table = Table(title=f"run {answer.run}", show_header=False, title_justify="left")
+    table = Table(show_header=False)
+    table.add_row("run", answer.run)
     table.add_row("operation", answer.operation)
     closed = "none" if answer.highest_closed is None else str(answer.highest_closed)
     table.add_row("highest closed step", closed)
     roster = "nobody in particular" if answer.roster is None else ", ".join(answer.roster)
     table.add_row("a step waits for", roster or "nobody has joined yet")
+    table.add_row("bytes staged", byte_text(answer.staged_bytes), end_section=True)
+    table.add_row("since the server started", "")
     table.add_row("bytes received", byte_text(answer.received_bytes))
-    table.add_row("bytes staged", byte_text(answer.staged_bytes))
     for name, count in sorted(answer.receipts.items()):
         table.add_row(f"pushes {name}", str(count))
     return table

@@ -9,6 +9,7 @@ has closed, and is sent again when the server says that it lacks it.
 * :mod:`~onefold.client.worker`: the :class:`Client`, and :func:`connect`.
 * :mod:`~onefold.client.session`: pushed updates, seen through until their steps have closed.
 * :mod:`~onefold.client.spool`: updates, encoded, in a temporary directory.
+* :mod:`~onefold.client.owned`: temporary directories whose owner may be killed.
 * :mod:`~onefold.client.assembly`: an aggregate, put together as its parts stream in.
 * :mod:`~onefold.client.sending`, :mod:`~onefold.client.receiving`: one update there, one aggregate
   back.

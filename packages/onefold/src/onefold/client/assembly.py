@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from onefold.errors import Damaged, ProtocolError
-from onefold.parts import Manifest, TensorManifest, part_schema
+from onefold.parts import Manifest, TensorManifest, malformed, part_schema
 from onefold.update import DTYPES, Array, Sparse, Tensor, Update
 
 __all__ = ["Assembly"]
@@ -45,15 +45,12 @@ class Assembly:
         Raises:
             ProtocolError: They are not what comes next.
         """
-        try:
+        with malformed(ProtocolError, "the server sent a malformed record batch"):
             batch.validate(full=True)
-            names = batch.column("tensor").to_pylist()
-        except (KeyError, pa.ArrowException) as error:
-            raise ProtocolError(f"the server sent a malformed record batch: {error}") from error
-        for row, name in enumerate(names):
-            if name not in self._targets:
-                raise ProtocolError(f"a part holds tensor {name!r}, which the manifest lacks")
-            self._targets[name].add(batch, row)
+            for row, name in enumerate(batch.column("tensor").to_pylist()):
+                if name not in self._targets:
+                    raise ProtocolError(f"a part holds tensor {name!r}, which the manifest lacks")
+                self._targets[name].add(batch, row)
 
     def update(self) -> Update:
         """The tensors, read-only, once all parts have been added.

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from onefold.checks import check_seconds, show
 from onefold.client.channel import Channel, Unreachable
 from onefold.errors import Damaged, GaveUp, InvalidInput, StoreError, TransportError
 from onefold.status import RunStatus
@@ -76,10 +77,8 @@ class Calls:
     """
 
     def __init__(self, address: str, timeout_seconds: float) -> None:
-        if not timeout_seconds > 0:
-            raise InvalidInput(f"timeout_seconds must be positive, not {timeout_seconds}")
-        self._address = address if "://" in address else f"grpc://{address}"
-        self._timeout_seconds = timeout_seconds
+        self.timeout_seconds = check_seconds("timeout_seconds", timeout_seconds, positive=True)
+        self._address = _whole_address(address)
         self._channel = Channel(self._address)
         self._closed = threading.Event()
         self._tries: OrderedDict[object, int] = OrderedDict()
@@ -136,9 +135,10 @@ class Calls:
 
         self._until_answered(command, seconds, receive)
 
-    def pause(self, failures: int) -> None:
-        """Wait before something is tried again."""
-        self._closed.wait(backoff_seconds(failures, random.random()))  # noqa: S311 - no secret
+    def pause(self, failures: int, seconds_max: float = _BACKOFF_SECONDS_MAX) -> None:
+        """Wait before something is tried again, for at most ``seconds_max``."""
+        seconds = backoff_seconds(failures, random.random())  # noqa: S311 - no secret
+        self._closed.wait(min(seconds, seconds_max))
         self.check_open()
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class Calls:
         begun = time.monotonic()
         for failures in itertools.count(1):
             self.check_open()
-            remaining = self._timeout_seconds - (time.monotonic() - begun)
+            remaining = self.timeout_seconds - (time.monotonic() - begun)
             # What took too long once is given more time, or it would never come to its end.
             limit = min(seconds * 2.0 ** min(failures - 1, _DOUBLINGS_MAX), remaining)
             try:
@@ -158,9 +158,10 @@ class Calls:
             except (Unreachable, StoreError) as error:
                 if isinstance(error, Damaged):
                     raise
-                if time.monotonic() - begun >= self._timeout_seconds:
+                remaining = begun + self.timeout_seconds - time.monotonic()
+                if remaining <= 0:
                     raise self._gave_up(command, error) from error
-            self.pause(failures)
+            self.pause(failures, min(remaining, _BACKOFF_SECONDS_MAX))
         raise AssertionError("unreachable")
 
     def _counted(self, command: _C) -> _C:
@@ -185,6 +186,21 @@ class Calls:
         where = "" if step is None else f" of step {step}"
         return GaveUp(
             f"no answer from {self._address} to {verb_of(command)!r}{where} within "
-            f"{self._timeout_seconds} s (last: {error}); see that the server runs there, "
+            f"{self.timeout_seconds} s (last: {error}); see that the server runs there, "
             "then connect again"
         )
+
+
+def _whole_address(address: object) -> str:
+    """An address with its scheme.
+
+    Raises:
+        InvalidInput: It is no ``grpc://HOST:PORT``.
+    """
+    if not isinstance(address, str):
+        raise InvalidInput(f"an address is a string, grpc://HOST:PORT, not {show(address)}")
+    _, separator, place = address.rpartition("://")
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}")
+    return address if separator else f"grpc://{address}"

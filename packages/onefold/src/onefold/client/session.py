@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from contextlib import suppress
 
 from onefold.client.calls import CALL_SECONDS, Calls
@@ -27,6 +28,7 @@ __all__ = ["Session", "check_counts"]
 
 _POLL_SECONDS = 2.0
 _SPOOLED_STEPS_MAX = 4
+_REFUSALS_KEPT_MAX = 64
 
 _OVER = frozenset({Status.CLOSED, Status.SUPERSEDED})
 """Statuses of an update that does not count, of a worker that may count all the same."""
@@ -46,6 +48,7 @@ class Session:
         self.joined = joined
         self._spool = spool
         self._fenced: Receipt | None = None
+        self._refused: OrderedDict[int, Receipt] = OrderedDict()
 
     def check_alive(self) -> None:
         """Raise Fenced once a newer life of the worker is known, TransportError once closed."""
@@ -59,6 +62,7 @@ class Session:
         while True:
             receipt = self._send(self._spool.keep(step, update))
             if receipt is not None:
+                self._note(receipt)
                 return receipt
 
     def wait(self, step: int, seconds: float) -> Closed:
@@ -66,20 +70,38 @@ class Session:
         end = time.monotonic() + seconds
         failures = 0
         while True:
-            answer = self._poll(step, max(0.0, min(_POLL_SECONDS, end - time.monotonic())))
+            left = min(_POLL_SECONDS, self._calls.timeout_seconds / 4, end - time.monotonic())
+            answer = self._poll(step, max(0.0, left))
             if isinstance(answer, Closed):
                 return answer
             if time.monotonic() >= end:
-                raise NotYet(
-                    f"step {step} has not closed within {seconds} s; "
-                    "pull again, with timeout_seconds to wait for it"
-                )
+                raise self._not_yet(step, seconds)
             if isinstance(answer, Resend):
                 receipt = self._send_again(step)
                 if receipt is not None:
                     check_counts(receipt)
                 failures += 1
                 self._calls.pause(failures)
+
+    def _note(self, receipt: Receipt) -> None:
+        """Remember why a step lacks the update of this worker, for whoever waits for it."""
+        self._refused.pop(receipt.step, None)
+        if not receipt.stands and receipt.status not in _OVER:
+            self._refused[receipt.step] = receipt
+            if len(self._refused) > _REFUSALS_KEPT_MAX:
+                self._refused.popitem(last=False)
+
+    def _not_yet(self, step: int, seconds: float) -> NotYet:
+        refused = self._refused.get(step)
+        if refused is None:
+            why = "pull again, with timeout_seconds to wait for it"
+        else:
+            why = (
+                f"the update of this worker, {self.joined.worker!r}, was refused: "
+                f"{refused.status}: {refused.reason}; push one that can count (reduce() raises "
+                "Refused in such a case)"
+            )
+        return NotYet(f"step {step} has not closed within {seconds:g} s; {why}")
 
     def _poll(self, step: int, wait_seconds: float) -> PullAnswer:
         """Ask once about a step; once it is over its update is no longer kept."""

@@ -1,4 +1,7 @@
-"""Updates that have been sent and may have to be sent again, encoded, in a temporary directory."""
+"""Updates that have been sent and may have to be sent again, encoded, in a temporary directory.
+
+A client that is killed leaves its directory behind; the next one that connects removes it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from onefold.client.owned import OwnedDirectory, remove_orphans
 from onefold.errors import Damaged, StoreError
 from onefold.parts import Manifest, encode, manifest_of, read_part, write_part
 from onefold.update import Update
 
 __all__ = ["Spool", "Spooled"]
 
+_PREFIX = "onefold-spool-"
 _ATTEMPTS_KEPT_MAX = 4096
 
 
@@ -64,26 +69,27 @@ class Spool:
 
     def __init__(self, directory: Path | str | None) -> None:
         self._parent = directory
-        self._place: tempfile.TemporaryDirectory[str] | None = None
+        self._place: OwnedDirectory | None = None
         self._kept: OrderedDict[int, Spooled] = OrderedDict()
         self._attempts: OrderedDict[int, tuple[int, str]] = OrderedDict()
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Make the directory.
+        """Make the directory, and remove those of clients that are gone.
 
         Raises:
             StoreError: It cannot be made.
         """
+        remove_orphans(_PREFIX, self._parent)
         try:
-            self._place = tempfile.TemporaryDirectory(prefix="onefold-spool-", dir=self._parent)
+            self._place = OwnedDirectory(_PREFIX, self._parent)
         except OSError as error:
             raise StoreError(f"no directory for updates can be made: {error}") from error
 
     def close(self) -> None:
         """Remove the directory with all that is in it."""
         if self._place is not None:
-            self._place.cleanup()
+            self._place.remove()
             self._place = None
 
     def keep(self, step: int, update: Update) -> Spooled:
@@ -133,14 +139,14 @@ class Spool:
     def _written(self, step: int, attempt: int, bare: Manifest, update: Update) -> Spooled:
         assert self._place is not None
         try:
-            directory = Path(tempfile.mkdtemp(prefix=f"{step}-{attempt}-", dir=self._place.name))
+            directory = Path(tempfile.mkdtemp(prefix=f"{step}-{attempt}-", dir=self._place.path))
             sizes_bytes = [
                 write_part(directory / f"{index}.arrow", schema, batches, sync=False)
                 for index, (schema, batches) in enumerate(encode(update))
             ]
         except OSError as error:
             raise StoreError(
-                f"the update for step {step} cannot be spooled in {self._place.name}: {error}; "
+                f"the update for step {step} cannot be spooled in {self._place.path}: {error}; "
                 "make room there, or connect with another spool_directory"
             ) from error
         names = [f"{index}.arrow" for index in range(len(sizes_bytes))]

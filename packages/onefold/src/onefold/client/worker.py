@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from onefold.aggregate import Aggregate
+from onefold.checks import check_seconds, check_sending, check_step, check_worker
 from onefold.client.calls import Calls
 from onefold.client.receiving import fetch
 from onefold.client.session import Session, check_counts
@@ -20,7 +21,7 @@ from onefold.errors import InvalidInput, TransportError
 from onefold.ledger import Joined
 from onefold.receipt import Receipt, Status
 from onefold.status import RunStatus
-from onefold.update import Tensor, Update, check_sending, check_worker
+from onefold.update import Tensor, Update
 from onefold.wire import Done, GetStatus, Join, Leave
 
 __all__ = ["Client", "connect"]
@@ -38,17 +39,21 @@ def connect(
     Args:
         address: ``grpc://HOST:PORT``; default: the environment variable ``ONEFOLD_ADDRESS``.
         worker: The worker's name; default: the environment variable ``ONEFOLD_WORKER``.
-        timeout_seconds: How long to go on without an answer before giving up.
-        spool_directory: Where to keep updates until their steps have closed; default: a new
-            directory in the system's temporary place.
+        timeout_seconds: How long to go on without an answer before giving up, and how long
+            :meth:`Client.pull` waits unless it is told otherwise.
+        spool_directory: Where to make the directory that keeps updates until their steps have
+            closed; default: the environment variable ``ONEFOLD_SPOOL_DIRECTORY``, else the
+            system's temporary place. What clients that were killed left there is removed.
 
     Raises:
-        InvalidInput: Address or worker is not given, or is none.
+        InvalidInput: Address or worker is not given, or is none, or a time is no time.
+        StoreError: No directory for updates can be made.
         UnknownWorker: The roster has no place for this name.
         GaveUp: The server did not answer.
     """
     address = address or os.environ.get("ONEFOLD_ADDRESS")
     worker = worker or os.environ.get("ONEFOLD_WORKER")
+    spool_directory = spool_directory or os.environ.get("ONEFOLD_SPOOL_DIRECTORY") or None
     if not address:
         raise InvalidInput("no address: give connect() grpc://HOST:PORT, or set ONEFOLD_ADDRESS")
     if not worker:
@@ -87,11 +92,10 @@ class Client:
         timeout_seconds: float = 600.0,
         spool_directory: Path | str | None = None,
     ) -> None:
-        check_worker(worker)
-        self._worker = worker
+        self._worker = check_worker(worker)
         self._life = uuid.uuid4().hex
-        self._timeout_seconds = timeout_seconds
-        self._calls = Calls(address, timeout_seconds)
+        self._timeout_seconds = check_seconds("timeout_seconds", timeout_seconds, positive=True)
+        self._calls = Calls(address, self._timeout_seconds)
         self._spool = Spool(spool_directory)
         self._session: Session | None = None
         self._opening = threading.Lock()
@@ -123,7 +127,7 @@ class Client:
 
     @property
     def joined(self) -> Joined:
-        """The answer to the join: run, incarnation, roster, index, first open step."""
+        """The answer to the join: run, incarnation, roster, index, size, first open step."""
         return self._life_joined().joined
 
     def push(
@@ -148,8 +152,8 @@ class Client:
             StoreError: It cannot be spooled.
             GaveUp: The server did not answer; push again to go on.
         """
-        content = Update.of(update, weight)
-        check_sending(step, self._worker)
+        step, _, _ = check_sending(step, self._worker)
+        content = Update.sent(update, weight, worker=self._worker, step=step)
         return self._alive().push(step, content)
 
     def pull(self, step: int, timeout_seconds: float | None = None) -> Aggregate:
@@ -162,14 +166,19 @@ class Client:
             timeout_seconds: How long to wait for it to close; default: the client's.
 
         Raises:
-            NotYet: It has not closed within the time.
+            InvalidInput: This is no step, or no number of seconds.
+            NotYet: It has not closed within the time; the message says so if this client's own
+                update to it was refused.
             NoUpdate: The step is over and never had a contribution.
             Expired: Its tensors were pruned.
             SumOverflow: It is complete, but an integer sum does not fit its type.
             Refused: The server asked for this worker's update again and then refused it.
             GaveUp: The server did not answer.
         """
-        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        step = check_step(step)
+        seconds = self._timeout_seconds
+        if timeout_seconds is not None:
+            seconds = check_seconds("timeout_seconds", timeout_seconds)
         return fetch(self._calls, self.joined, self._alive().wait(step, seconds))
 
     def reduce(

@@ -15,7 +15,8 @@ more. Compensated sums (Kahan) are accurate, not exact, and depend on the order 
 outcome is beyond doubt. What is in doubt is computed again in integers of any size
 (:mod:`~onefold.exact.certain`): slow, rare and right. Sums of integers stay integers
 (:mod:`~onefold.exact.integers`). :mod:`~onefold.exact.dense` and :mod:`~onefold.exact.sparse` bring
-arrays to this machinery in blocks, so that memory does not grow with the number of arrays.
+arrays to this machinery in blocks, so that memory does not grow with the number of arrays. All of
+this needs a processor that has not been told to be less exact (:mod:`~onefold.exact.subnormals`).
 
 Rules for all: a NaN among the addends gives NaN (the canonical one), opposite infinities too, and
 otherwise an infinity wins. An exact sum of zero is +0.0 unless every addend is -0.0. Results that

@@ -18,8 +18,9 @@ from onefold.exact.finish import finish
 from onefold.exact.integers import WideSum, sum_overflow
 from onefold.exact.pairs import IndexArray, Pair
 from onefold.exact.stored import add_stored, terms
+from onefold.exact.subnormals import check_subnormals
 from onefold.exact.weighting import Weighting, listed
-from onefold.update import DTYPES, Array
+from onefold.update import DTYPES, Array, refuse_mask
 
 __all__ = ["mean_dense", "sum_dense"]
 
@@ -48,6 +49,7 @@ def sum_dense(arrays: Iterable[Array], out: Array | None = None) -> Array:
         InvalidInput: ``arrays`` cannot be iterated over, or ``out`` not written to.
         SumOverflow: A sum of integers does not fit their type. What ``out`` holds then is
             undefined; after any other error it is unchanged.
+        FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
     """
     checked = _check_arrays(arrays)
     weighting = Weighting.sum(len(checked))
@@ -77,6 +79,7 @@ def mean_dense(
         Mismatch: Shapes or dtypes differ; nothing broadcasts.
         InvalidInput: There are not as many weights as arrays, or ``out`` cannot be written to.
         ZeroWeight: All weights are 0.
+        FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
     """
     checked = _check_arrays(arrays)
     weighting = Weighting.mean(len(checked), weights)
@@ -100,6 +103,7 @@ def _integer_sum(blocks: list[Array], start: int) -> Array:
 
 def _quotient(weighting: Weighting, dtype: np.dtype[np.generic]) -> _Kernel:
     """The kernel of float sums and of all means."""
+    check_subnormals()
     weights = weighting.weights
 
     def kernel(blocks: list[Array], start: int) -> Array:  # noqa: ARG001  # of the kind of kernels
@@ -165,6 +169,7 @@ def _check_arrays(arrays: Iterable[object]) -> list[Array]:
 def _check_array(index: int, value: object) -> Array:
     if not isinstance(value, np.ndarray | np.generic):
         raise InvalidUpdate(f"array {index} must be a NumPy array, not {type(value).__name__}")
+    refuse_mask(value, f"array {index}")
     array = np.asarray(value)
     if array.dtype.name not in DTYPES:
         raise InvalidUpdate(

@@ -25,6 +25,7 @@ from onefold.exact.groups import reduce_pairs
 from onefold.exact.integers import WideSum, sum_overflow
 from onefold.exact.pairs import IndexArray, Pair, merge
 from onefold.exact.stored import add_stored, terms
+from onefold.exact.subnormals import check_subnormals
 from onefold.exact.weighting import Weighting, listed
 from onefold.update import Array, Sparse
 
@@ -50,6 +51,7 @@ def sum_sparse(parts: Iterable[Sparse]) -> Sparse:
         Mismatch: dtypes, row shapes or declared shapes differ.
         InvalidInput: ``parts`` cannot be iterated over.
         SumOverflow: A sum of integers does not fit their type.
+        FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
     """
     checked = _check_parts(parts)
     weighting = Weighting.sum(len(checked))
@@ -78,6 +80,7 @@ def mean_sparse(parts: Iterable[Sparse], weights: Iterable[object] | None = None
         Mismatch: dtypes, row shapes or declared shapes differ.
         InvalidInput: There are not as many weights as parts.
         ZeroWeight: All weights are 0.
+        FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
     """
     checked = _check_parts(parts)
     weighting = Weighting.mean(len(checked), weights)
@@ -101,6 +104,7 @@ def _reduce(
 
 def _fill_quotients(entries: Entries, divisor: int, result: Array) -> None:
     """Float sums and all means."""
+    check_subnormals()
     for span in entries.spans():
         values, doubt = finish(_pair(entries, span), divisor, result.dtype)
         if doubt.size:

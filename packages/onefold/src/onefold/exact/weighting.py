@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from onefold.checks import check_weight
 from onefold.errors import InvalidInput, ZeroWeight
-from onefold.update import check_weight
 
 __all__ = ["Weighting", "listed"]
 

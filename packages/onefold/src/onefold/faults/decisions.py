@@ -149,6 +149,11 @@ class Faults:
         """Whether there is any fault at all."""
         return any(getattr(self, kind) for kind in KINDS)
 
+    @property
+    def let_through(self) -> bool:
+        """Whether a call that is made often enough is answered at last."""
+        return self.lose < 1 and self.lose_reply < 1
+
     def fate(self, call: Call) -> Fate:
         """What becomes of ``call``; the same for the same seed and call, always."""
         if self.draw("lose", call) < self.lose:

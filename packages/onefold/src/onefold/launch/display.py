@@ -13,6 +13,7 @@ from rich.text import Text
 
 from onefold.launch import report
 from onefold.launch.plan import Job
+from onefold.launch.process import Stream, ending_text
 
 __all__ = ["Display", "byte_text", "table_of"]
 
@@ -23,7 +24,7 @@ class Display:
     Args:
         console: Where to.
         job: What is being run.
-        verbose: Show what the processes write, line by line.
+        verbose: Show everything that the processes write, not only what workers print.
     """
 
     def __init__(self, console: Console, job: Job, *, verbose: bool = False) -> None:
@@ -43,11 +44,12 @@ class Display:
 
     def progress(self, progress: report.Progress) -> None:
         """Move the bar."""
-        self._bar.update(self._task, completed=progress.closed_steps, counts=_counts_text(progress))
+        self._bar.update(self._task, completed=progress.closed_steps)
+        self._counts.plain = "\n".join((_counts_text(progress), *progress.stuck))
 
-    def line(self, name: str, text: str) -> None:
-        """Show a line that a process wrote, if asked to."""
-        if self._verbose:
+    def line(self, name: str, text: str, stream: Stream) -> None:
+        """Show a line that a worker printed, above the bar; of the rest only if asked to."""
+        if self._verbose or (stream == "out" and name != "server"):
             self._console.print(Text.assemble((f"{name}: ", "cyan"), text), soft_wrap=True)
 
     def event(self, text: str) -> None:
@@ -109,9 +111,20 @@ def table_of(job_report: report.Report) -> Table:
         kills = sum(kill.target == target for kill in job_report.kills)
         table.add_row(f"{target} kills", str(kills))
     for name, worker in job_report.workers.items():
-        status = "finished" if worker.exit_status == 0 else f"exit status {worker.exit_status}"
-        table.add_row(f"worker {name}", f"{status}, started {worker.starts} times")
+        table.add_row(f"worker {name}", f"{_fate_text(worker)}, started {_times(worker.starts)}")
     return table
+
+
+def _fate_text(worker: report.WorkerReport) -> str:
+    if worker.exit_status == 0:
+        return "finished"
+    if worker.stopped:
+        return "stopped"
+    return "never started" if worker.exit_status is None else ending_text(worker.exit_status)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _traffic_rows(job_report: report.Report) -> list[tuple[str, int]]:

@@ -33,7 +33,7 @@ class Job:
         steps: How many steps the command takes, if known: the kills are then spread over all of
             them, else they come early.
         seed: Of the moments and the victims of the kills.
-        restarts_max: How often one process may fail by itself before the job fails.
+        restarts_max: How often a process that fails by itself is started again.
         directory: Where the server's data and the output of all go; None for a temporary place.
 
     Raises:
@@ -58,6 +58,13 @@ class Job:
             raise InvalidInput(f"a job has at least 1 worker, not {self.workers}")
         if min(self.worker_kills, self.server_kills, self.restarts_max) < 0:
             raise InvalidInput("a number of kills or restarts is at least 0")
+        if self.steps is not None and self.steps < 1:
+            raise InvalidInput(f"a job has at least 1 step, not {self.steps}")
+        if not self.faults.let_through:
+            raise InvalidInput(
+                f"with the faults {self.faults} no call is ever answered: lose and lose_reply are "
+                "to be less than 1"
+            )
         kills = self.worker_kills + self.server_kills
         if self.steps is not None and self.steps <= kills:
             raise InvalidInput(f"{kills} kills need more than {self.steps} steps")

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-__all__ = ["Process", "stop_all"]
+from onefold.launch.guard import Guard
+from onefold.launch.output import Output
 
-_READ_BYTES_MAX = 1 << 16
+__all__ = ["Process", "Stream", "ending_text", "stop_all"]
+
+Stream: TypeAlias = Literal["out", "err"]
+
 _STOP_SECONDS_MAX = 8.0
 
 
 class Process:
     """One member of a job; its output is appended to ``NAME.out`` and ``NAME.err``.
+
+    ``stopped`` says that it was asked to end, ``finished`` that it ended well.
 
     It leads a process group of its own. So a Ctrl-C at the terminal reaches the launcher only,
     which then stops everybody in order, and killing it takes along whatever it started.
@@ -26,20 +32,30 @@ class Process:
         name: Of the process, for files and messages.
         directory: Where the files go.
         environment: Its whole environment.
+        guard: Ends it if the launcher is killed; None for nobody.
     """
 
-    def __init__(self, name: str, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        directory: Path,
+        environment: Mapping[str, str],
+        guard: Guard | None = None,
+    ) -> None:
         self.name = name
         self.out = directory / f"{name}.out"
         self.err = directory / f"{name}.err"
         self.starts = 0
         self.kills = 0
         self.failures = 0
+        self.stopped = False
         self.exit_status: int | None = None
+        self._guard = guard
+        self._stdout = Output(self.out, ends_in_result=True)
+        self._stderr = Output(self.err)
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._killed = False
-        self._shown_bytes = {self.out: 0, self.err: 0}
 
     @property
     def running(self) -> bool:
@@ -54,6 +70,8 @@ class Process:
     def start(self, command: Sequence[str]) -> None:
         """Start it, anew if it was started before."""
         assert self._process is None, f"{self.name} is running"
+        self._stdout.begin_life()
+        self._stderr.begin_life()
         with self.out.open("ab") as out, self.err.open("ab") as err:
             self._process = subprocess.Popen(  # noqa: S603 - running a command is the purpose
                 command,
@@ -63,9 +81,11 @@ class Process:
                 env=self._environment,
                 start_new_session=True,
             )
+        if self._guard is not None:
+            self._guard.begun(self._process.pid)
         self.starts += 1
         self.exit_status = None
-        self._killed = False
+        self._killed = self.stopped = False
 
     def poll(self) -> bool:
         """Whether it has ended since the last call; its failures are counted."""
@@ -85,7 +105,8 @@ class Process:
 
     def terminate(self) -> None:
         """Ask it to end."""
-        if self._process is not None:
+        if self._process is not None and self._process.poll() is None:
+            self.stopped = True
             _signal(self._process, signal.SIGTERM)
 
     def stop(self, timeout_seconds: float) -> None:
@@ -102,38 +123,32 @@ class Process:
 
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
         _signal(process, signal.SIGKILL)  # what it started and left behind
+        if self._guard is not None:
+            self._guard.over(process.pid)
         self._process = None
         self.exit_status = process.returncode
         if self.exit_status != 0 and not self._killed:
             self.failures += 1
 
-    def complaint(self, lines: int = 15) -> str:
-        """Its exit status and the last lines of what it wrote to standard error."""
-        tail = _tail(self.err)[-lines:]
-        ended = _ending(self.exit_status)
-        return "\n".join([f"{self.name} {ended}; the end of its standard error:", *tail])
+    def complaint(self) -> str:
+        """How it ended, and the end of what it wrote to standard error."""
+        lines = self._stderr.end()
+        ended = ending_text(self.exit_status)
+        if not lines:
+            return f"{self.name} {ended}, and wrote nothing to standard error"
+        return "\n".join([f"{self.name} {ended}; the end of its standard error:", *lines])
 
     def result(self) -> object:
         """The last line of its standard output, if that is JSON; else None."""
-        for line in reversed(_tail(self.out)):
-            try:
-                return json.loads(line)
-            except ValueError:
-                return None
-        return None
+        return self._stdout.result()
 
-    def new_lines(self) -> list[str]:
-        """The whole lines of output that have come since the last call."""
-        lines: list[str] = []
-        for path, start in self._shown_bytes.items():
-            if not path.exists():
-                continue
-            with path.open("rb") as file:
-                file.seek(start)
-                whole, newline, _ = file.read().rpartition(b"\n")
-            self._shown_bytes[path] += len(whole) + len(newline)
-            lines += whole.decode(errors="replace").splitlines()
-        return lines
+    def new_lines(self) -> list[tuple[Stream, str]]:
+        """The lines of output that have come since the last call, but not the result."""
+        exit_status = None if self.running else self.exit_status
+        return [
+            *(("out", line) for line in self._stdout.new_lines(exit_status)),
+            *(("err", line) for line in self._stderr.new_lines(exit_status)),
+        ]
 
 
 def stop_all(processes: Sequence[Process]) -> None:
@@ -144,7 +159,8 @@ def stop_all(processes: Sequence[Process]) -> None:
         process.stop(_STOP_SECONDS_MAX)
 
 
-def _ending(exit_status: int | None) -> str:
+def ending_text(exit_status: int | None) -> str:
+    """How a process ended, in words."""
     if exit_status is not None and exit_status < 0:
         with contextlib.suppress(ValueError):
             return f"was ended by {signal.Signals(-exit_status).name}"
@@ -154,14 +170,3 @@ def _ending(exit_status: int | None) -> str:
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-def _tail(path: Path) -> list[str]:
-    """The last lines of a file that may be long."""
-    if not path.exists():
-        return []
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _READ_BYTES_MAX))
-        text = file.read().decode(errors="replace")
-    return [line for line in text.splitlines() if line.strip()]

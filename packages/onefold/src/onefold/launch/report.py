@@ -9,18 +9,23 @@ from typing import Protocol
 
 from onefold.faults.traffic import Traffic
 from onefold.launch.plan import Kill
-from onefold.status import RunStatus
+from onefold.launch.process import Stream
+from onefold.status import OpenStepStatus, RunStatus
 
-__all__ = ["Progress", "Report", "Tally", "Watcher", "WorkerReport"]
+__all__ = ["Progress", "Report", "Tally", "Watcher", "WorkerReport", "stuck_steps"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job is. ``closed_steps`` is the number of the highest closed step plus one."""
+    """How far a job is. ``closed_steps`` is the number of the highest closed step plus one.
+
+    ``stuck`` says, step by step, that it waits for a worker who has finished.
+    """
 
     closed_steps: int
     receipts: dict[str, int]
     received_bytes: int
+    stuck: tuple[str, ...] = ()
 
 
 class Watcher(Protocol):
@@ -29,22 +34,26 @@ class Watcher(Protocol):
     def progress(self, progress: Progress) -> None:
         """The job is this far; called a few times a second."""
 
-    def line(self, name: str, text: str) -> None:
-        """A process wrote a line."""
+    def line(self, name: str, text: str, stream: Stream) -> None:
+        """A process wrote a line; the result of a worker is none."""
 
     def event(self, text: str) -> None:
-        """Somebody was killed or started again."""
+        """Somebody was killed or started again, or is waited for in vain."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """What became of one worker. ``result`` is its last line of output, if that was JSON."""
+    """What became of one worker. ``result`` is its last line of output, if that was JSON.
+
+    ``stopped`` says that it was still running when the job was over and was asked to end.
+    """
 
     exit_status: int | None
     starts: int
     kills: int
     failures: int
     result: object
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +69,33 @@ class Report:
     faults: str
     traffic: Traffic | None
     errors: tuple[str, ...]
+    interrupted: bool = False
 
     @property
     def succeeded(self) -> bool:
-        """Whether nothing is to be complained about."""
-        return not self.errors
+        """Whether it came to its end, and nothing is to be complained about."""
+        return not self.errors and not self.interrupted
 
     def to_json(self) -> dict[str, object]:
         """The same as plain values, for ``--summary``."""
         return {"succeeded": self.succeeded, **dataclasses.asdict(self)}
+
+
+def stuck_steps(status: RunStatus, finished: frozenset[str], now: float) -> tuple[str, ...]:
+    """Which open steps wait for workers who have finished, in words.
+
+    A step whose deadline is still to come is not among them: it may close without these workers.
+    """
+    return tuple(
+        f"step {step.step} waits for worker {', '.join(missing)}, which has finished"
+        for step in status.open_steps
+        if (missing := [name for name in step.missing or () if name in finished])
+        and not _may_close_late(step, now)
+    )
+
+
+def _may_close_late(step: OpenStepStatus, now: float) -> bool:
+    return step.deadline_at is not None and now < step.deadline_at
 
 
 class Tally:
@@ -79,10 +106,12 @@ class Tally:
         self._received_bytes_before = 0
         self._latest: RunStatus | None = None
         self._closed_steps = 0
+        self._stuck: tuple[str, ...] = ()
 
-    def update(self, status: RunStatus) -> Progress:
+    def update(self, status: RunStatus, stuck: tuple[str, ...] = ()) -> Progress:
         """Take in what the server of now says."""
         self._latest = status
+        self._stuck = stuck
         if status.highest_closed is not None:
             self._closed_steps = max(self._closed_steps, status.highest_closed + 1)
         return self.progress
@@ -101,4 +130,4 @@ class Tally:
         if self._latest is not None:
             receipts.update(self._latest.receipts)
             received_bytes += self._latest.received_bytes
-        return Progress(self._closed_steps, dict(receipts), received_bytes)
+        return Progress(self._closed_steps, dict(receipts), received_bytes, self._stuck)

@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+from onefold.launch.guard import Guard
 from onefold.launch.plan import Job
 from onefold.launch.process import Process
 
@@ -32,10 +33,11 @@ class ServerProcess:
     Args:
         job: Who the steps wait for, and further options.
         directory: Its data go to ``store`` in it, its output beside that.
+        guard: Ends it if the launcher is killed; None for nobody.
     """
 
-    def __init__(self, job: Job, directory: Path) -> None:
-        self.process = Process("server", directory, os.environ)
+    def __init__(self, job: Job, directory: Path, guard: Guard | None = None) -> None:
+        self.process = Process("server", directory, os.environ, guard)
         self._arguments = (
             *(sys.executable, "-m", "onefold", "serve", str(directory / "store")),
             *("--roster", ",".join(job.names)),
@@ -50,12 +52,13 @@ class ServerProcess:
 
     def start(self) -> bool:
         """Start it and wait until it listens; False if it ended, or never did."""
-        said = self.process.out.stat().st_size if self.process.out.exists() else 0
+        out = self.process.out
+        said = out.stat().st_size if out.exists() else 0
         self.process.start((*self._arguments, "--listen", f"127.0.0.1:{self._port}"))
         waiting = threading.Event()
         until = time.monotonic() + _START_SECONDS_MAX
         while time.monotonic() < until:
-            for line in self.process.out.read_bytes()[said:].decode().split("\n")[:-1]:
+            for line in out.read_bytes()[said:].decode().split("\n")[:-1]:
                 if (match := _LISTENING.match(line)) is not None:
                     self._port = int(match[2])
                     return True

@@ -33,6 +33,7 @@ from onefold.ledger.events import (
 )
 from onefold.ledger.machine import Ledger
 from onefold.ledger.rules import RULES
+from onefold.ledger.steps import OpenStep
 from onefold.receipt import Receipt, Status
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "IncarnationSeen",
     "Joined",
     "Ledger",
+    "OpenStep",
     "Outcome",
     "Push",
     "Receipt",

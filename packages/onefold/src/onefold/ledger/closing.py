@@ -23,10 +23,8 @@ def conclude(
     """
     standing = [open_step.standing[worker] for worker in sorted(open_step.standing)]
     selected = tuple(contribution for contribution in standing if contribution.weight > 0)
-    reasons = {
-        worker: open_step.refusals.get(worker, "nothing had come when the step closed")
-        for worker in roster or ()
-    }
+    reasons = dict.fromkeys(roster or (), "nothing had come when the step closed")
+    reasons |= open_step.refusals
     reasons |= {contribution.worker: "its weight is 0" for contribution in standing}
     skip = _reason_to_skip(selected, policy)
     if skip is None:

@@ -129,8 +129,12 @@ class Excluded:
 class Joined:
     """The answer to a join.
 
-    ``roster`` is what a step that opened now would wait for (None: nothing), ``index`` the
-    worker's position in it, ``first_open_step`` where a worker that starts or restarts goes on.
+    ``roster`` is whom a step that opened now would wait for, as far as they have joined (None: for
+    nobody), ``index`` the worker's position in it, ``first_open_step`` where a worker that starts
+    or restarts goes on. ``size`` is how many that step would wait for, those included who have yet
+    to join: with a roster of N names or the first N that join it is N for each worker, whoever
+    comes first, and so the one to share work by. With ``"joined"`` it is the members of this
+    moment, and another worker's may differ.
     """
 
     run: str
@@ -139,6 +143,7 @@ class Joined:
     roster: tuple[str, ...] | None
     index: int | None
     first_open_step: int
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +195,14 @@ class Contributed:
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """A contribution whose numbers are missing or damaged is taken out; it is to be sent again."""
+    """A contribution whose numbers are missing or damaged is taken out; it is to be sent again.
+
+    ``reason`` is told by the aggregate if that does not happen before the step closes.
+    """
 
     step: int
     worker: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

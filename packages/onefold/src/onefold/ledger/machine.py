@@ -36,7 +36,7 @@ from onefold.ledger.events import (
     WorkerLeft,
 )
 from onefold.ledger.members import Members
-from onefold.ledger.rules import Situation, decide
+from onefold.ledger.rules import Situation, decide, refused_outright
 from onefold.ledger.steps import OpenStep, Steps
 from onefold.policy import Policy
 from onefold.receipt import Receipt, Status
@@ -94,6 +94,7 @@ class Ledger:
             roster=roster,
             index=roster.index(worker) if roster else None,
             first_open_step=self._first_open_step(worker),
+            size=self._size(worker, roster),
         )
         return joined, changes
 
@@ -134,7 +135,11 @@ class Ledger:
     def unrecord(self, step: int, worker: str) -> tuple[Change, ...]:
         """Take out a contribution whose numbers are missing or damaged."""
         standing = self.steps.standing(step, worker)
-        return () if standing is None else (Unrecorded(step, worker),)
+        if standing is None:
+            return ()
+        sending = "" if standing.attempt is None else f" as attempt {standing.attempt}"
+        reason = f"accepted{sending}, then its numbers were lost; waiting for it to be sent again"
+        return (Unrecorded(step, worker, reason),)
 
     def roster(self, step: int) -> tuple[str, ...] | None:
         """Who an open step waits for; None for nobody."""
@@ -157,6 +162,13 @@ class Ledger:
         if self._first_signature is not None or not closing.selected:
             return closing
         return replace(closing, fixed=SignatureFixed(step, closing.selected[0].signature))
+
+    def _size(self, worker: str, roster: tuple[str, ...] | None) -> int | None:
+        """How many a step that opened now would wait for, ``worker`` counted as having joined."""
+        if roster is None:
+            return None
+        sits_down = self.policy.seats is not None and not self.members.has_joined(worker)
+        return len(roster) + self.members.vacant() - sits_down
 
     def _first_open_step(self, worker: str) -> int:
         step = self.steps.first_open()
@@ -189,6 +201,19 @@ class Ledger:
         late = deadline_at is not None and now >= deadline_at
         return late and len(open_step.standing) >= (self.policy.minimum or expected)
 
+    def refuses(
+        self,
+        step: int,
+        worker: str,
+        *,
+        incarnation: int | None,
+        run: str | None,
+        closed: StepClosed | None,
+    ) -> bool:
+        """Whether an update would be refused, whatever is in it and whatever its attempt."""
+        push = Push(step, worker, "", Signature(()), incarnation=incarnation, run=run)
+        return refused_outright(self._situation(push, closed))
+
     def _situation(self, push: Push, closed: StepClosed | None) -> Situation:
         below = self.steps.below(push.step)
         return Situation(
@@ -206,7 +231,9 @@ class Ledger:
 
     def _stranger(self, push: Push, *, over: bool) -> str | None:
         """Why the step does not take an update of this worker; None if it does."""
-        reason = self.members.no_place(push.worker)
+        reason = self.members.no_place(push.worker) or self.members.no_life(
+            push.worker, push.incarnation
+        )
         if reason is not None:
             return reason
         needs_join = self.policy.roster is not None and self.policy.names is None
@@ -249,11 +276,10 @@ class Ledger:
                 open_step.refusals.get(push.worker) != note
             ):
                 yield RefusalNoted(push.step, push.worker, note)
-        known = receipt.status not in (Status.OTHER_RUN, Status.UNKNOWN_WORKER)
-        if known and (push.incarnation or 0) > self.members.incarnation(push.worker):
-            yield IncarnationSeen(push.worker, push.incarnation or 0)
         if receipt.status not in (Status.ACCEPTED, Status.REPLACED):
             return
+        if (push.incarnation or 0) > self.members.incarnation(push.worker):
+            yield IncarnationSeen(push.worker, push.incarnation or 0)
         if open_step is None:
             seconds = self.policy.deadline_seconds
             deadline_at = None if seconds is None else now + seconds

@@ -9,6 +9,10 @@ from onefold.policy import Policy
 
 __all__ = ["Members"]
 
+_UNJOINED_INCARNATION_MAX = 2**62
+"""The highest incarnation that a push may state which no join gave. What joins give goes on from
+there, so as many again are left of 64 bits."""
+
 
 @dataclass(slots=True)
 class _Member:
@@ -80,6 +84,16 @@ class Members:
         if seats is not None and len(taken) == seats and worker not in taken:
             return f"the roster's {seats} places are taken by {', '.join(taken)}"
         return None
+
+    def no_life(self, worker: str, incarnation: int | None) -> str | None:
+        """Why this can be no incarnation of the worker; None if it is or may be one."""
+        known = self.incarnation(worker)
+        if incarnation is None or incarnation <= max(known, _UNJOINED_INCARNATION_MAX):
+            return None
+        return (
+            f"its newest incarnation is {known}, and one that no join gave is at most 2^62, "
+            f"not {incarnation}"
+        )
 
     def next_roster(self, joining: str | None = None) -> tuple[str, ...] | None:
         """Who a step that opened now would wait for, ``joining`` counted as present."""

@@ -13,7 +13,7 @@ from onefold.ledger.events import Contribution, Push, StepClosed
 from onefold.receipt import Status
 from onefold.update import Signature
 
-__all__ = ["RULES", "Situation", "decide"]
+__all__ = ["RULES", "Situation", "decide", "refused_outright"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,15 @@ RULES: tuple[tuple[Status, Callable[[Situation], str | None]], ...] = (
     (Status.REPLACED, _replaced),
     (Status.ACCEPTED, _accepted),
 )
+
+
+_OUTRIGHT = RULES[: [status for status, _ in RULES].index(Status.MISMATCH)]
+"""The rules that look at who sends an update and to which step, but not at what is in it."""
+
+
+def refused_outright(at: Situation) -> bool:
+    """Whether the push is refused whatever is in it."""
+    return any(rule(at) is not None for _, rule in _OUTRIGHT)
 
 
 def decide(at: Situation) -> tuple[Status, str]:

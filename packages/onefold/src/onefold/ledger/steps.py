@@ -20,7 +20,10 @@ __all__ = ["OpenStep", "Steps"]
 
 @dataclass(slots=True)
 class OpenStep:
-    """A step that has been pushed to and has not closed."""
+    """A step that has been pushed to and has not closed.
+
+    ``refusals`` says of workers without a contribution what became of what they sent last.
+    """
 
     opened: StepOpened
     standing: dict[str, Contribution] = field(default_factory=dict)
@@ -53,11 +56,13 @@ class Steps:
                 self.open[change.step].refusals.pop(change.contribution.worker, None)
             case Unrecorded():
                 self.open[change.step].standing.pop(change.worker, None)
+                self.open[change.step].refusals[change.worker] = change.reason
             case RefusalNoted():
                 self.open[change.step].refusals[change.worker] = change.reason
             case StepClosed():
                 self.open.pop(change.step, None)
-                self.highest_closed = max(change.step, self.highest_closed or change.step)
+                if self.highest_closed is None or change.step > self.highest_closed:
+                    self.highest_closed = change.step
 
     def standing(self, step: int, worker: str) -> Contribution | None:
         """A worker's contribution so far to an open step."""

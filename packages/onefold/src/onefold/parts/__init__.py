@@ -27,7 +27,7 @@ from onefold.parts.encoding import (
     encode,
     part_schema,
 )
-from onefold.parts.files import read_part, sync_directory, write_part
+from onefold.parts.files import malformed, read_part, sync_directory, write_part
 from onefold.parts.manifest import Manifest, TensorManifest, manifest_of
 from onefold.parts.payload import Chunk, Payload
 
@@ -42,6 +42,7 @@ __all__ = [
     "TensorManifest",
     "chunk_rows",
     "encode",
+    "malformed",
     "manifest_of",
     "part_schema",
     "read_part",

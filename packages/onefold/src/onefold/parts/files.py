@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
-from onefold.errors import Damaged
+from onefold.errors import Damaged, OnefoldError, StoreError
 
-__all__ = ["read_part", "sync_directory", "write_part"]
+__all__ = ["malformed", "read_part", "sync_directory", "write_part"]
 
 
 def write_part(
@@ -36,13 +37,33 @@ def read_part(path: Path) -> tuple[pa.Schema, list[pa.RecordBatch]]:
 
     Raises:
         Damaged: The file is missing, cut short, or no Arrow file.
+        StoreError: It cannot be opened now, whatever it holds (too many open files, a bad disk).
     """
     try:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-            batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
-            return reader.schema, batches
-    except (OSError, pa.ArrowException) as error:
-        raise Damaged(f"the part {path.name} cannot be read: {error}") from error
+        source = pa.memory_map(str(path))
+    except FileNotFoundError as error:
+        raise Damaged(f"the part {path.name} is missing: {error}") from error
+    except OSError as error:
+        raise StoreError(f"the part {path.name} cannot be opened: {error}") from error
+    damage = malformed(Damaged, f"the part {path.name} is damaged")
+    with source, damage, pa.ipc.open_file(source) as reader:
+        batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
+        return reader.schema, batches
+
+
+@contextmanager
+def malformed(kind: type[OnefoldError], what: str) -> Iterator[None]:
+    """Let whatever Arrow raises over bytes that make no sense to it be one error of ours.
+
+    Where a bit has flipped, that is any of these: names that are no UTF-8, keys that are not there,
+    offsets beyond the end. Too little memory says nothing about the bytes.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (pa.ArrowException, ValueError, LookupError, TypeError, OSError) as error:
+        raise kind(f"{what}: {error}") from error
 
 
 def sync_directory(path: Path) -> None:

@@ -8,12 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from onefold.checks import WEIGHT_MAX
 from onefold.errors import ProtocolError
-from onefold.update import DTYPES, WEIGHT_MAX, Signature, Sparse, TensorSpec, Update
+from onefold.update import DTYPES, Signature, Sparse, TensorSpec, Update
 
 __all__ = ["Manifest", "TensorManifest", "manifest_of"]
 
-_SIZE_MAX = 2**62
+_SIZE_MAX = 2**63
+"""The size of a first axis on which every int64 from 0 up is a coordinate."""
+
+_DIMENSIONS_MAX = 64
+_BYTES_MAX = 2**63 - 1
+"""What NumPy can hold; more cannot have come from an array, and could not be pulled as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class TensorManifest:
         name, kind, dtype = fields["name"], fields["kind"], fields["dtype"]
         if (
             not isinstance(name, str)
+            or not _is_text(name)
             or kind not in ("dense", "sparse")
             or (not isinstance(dtype, str) or dtype not in DTYPES)
         ):
@@ -69,9 +76,19 @@ class TensorManifest:
         entries = _entries(fields["entries"], name, sparse=sparse)
         spec = TensorSpec(kind, dtype, shape)
         tensor = cls(name, spec, entries)
-        if tensor.length * tensor.row_size > _SIZE_MAX:
-            raise ProtocolError(f"tensor {name!r} ({spec}) is larger than can be addressed")
+        tensor._check_size()
         return tensor
+
+    def _check_size(self) -> None:
+        """NumPy counts the bytes of an empty array too, as if its sizes of 0 were 1."""
+        shape = self.spec.shape if self.entries is None else (self.entries, *self.spec.shape[1:])
+        sizes = [size for size in cast("tuple[int, ...]", shape) if size]
+        bytes_max = math.prod(sizes) * DTYPES[self.spec.dtype].itemsize
+        if len(shape) > _DIMENSIONS_MAX or bytes_max > _BYTES_MAX:
+            raise ProtocolError(
+                f"tensor {self.name!r} ({self.spec}) is larger than an array can be: at most "
+                f"{_DIMENSIONS_MAX} dimensions and 2^63-1 bytes"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +143,7 @@ class Manifest:
         if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{32}", digest):
             raise ProtocolError(f"a digest is 32 hexadecimal digits, not {digest!r}")
         parts = _list(fields["parts"])
-        if not all(isinstance(part, str) for part in parts):
+        if not all(isinstance(part, str) and _is_text(part) for part in parts):
             raise ProtocolError("a manifest names its parts by strings")
         return cls(tensors, cast("int", weight), digest, tuple(cast("list[str]", parts)))
 
@@ -153,6 +170,14 @@ def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise ProtocolError(f"expected a list in a manifest, not {type(value).__name__}")
     return value
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # half of a character that UTF-16 writes as two
+        return False
+    return True
 
 
 def _is_int(value: object) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from onefold.errors import Damaged, ProtocolError
 from onefold.parts.encoding import part_schema
+from onefold.parts.files import malformed
 from onefold.parts.manifest import Manifest, TensorManifest
 from onefold.update import (
     DTYPES,
@@ -54,7 +55,8 @@ class Payload:
         self._chunks: dict[str, list[Chunk]] = {name: [] for name in self._tensors}
         for batches in parts:
             for batch in batches:
-                self._add(batch)
+                with malformed(ProtocolError, "a part holds a malformed record batch"):
+                    self._add(batch)
         for tensor in manifest.tensors:
             self._check(tensor)
 
@@ -174,11 +176,8 @@ def _check_coordinates(tensor: TensorManifest, chunk: Chunk) -> None:
 
 
 def _names(batch: pa.RecordBatch) -> list[str]:
-    try:
-        batch.validate(full=True)
-        return cast("list[str]", batch.column("tensor").to_pylist())
-    except (KeyError, pa.ArrowException) as error:
-        raise ProtocolError(f"a part holds a malformed record batch: {error}") from error
+    batch.validate(full=True)
+    return cast("list[str]", batch.column("tensor").to_pylist())
 
 
 def _chunk(batch: pa.RecordBatch, row: int, dtype: np.dtype[np.generic]) -> Chunk:

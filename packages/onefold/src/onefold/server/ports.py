@@ -9,9 +9,21 @@ from __future__ import annotations
 import errno
 import socket
 
+from onefold.checks import show
 from onefold.errors import AddressInUse, InvalidInput
 
-__all__ = ["check_free"]
+__all__ = ["check_free", "host_and_port"]
+
+
+def host_and_port(listen: object) -> str:
+    """``HOST:PORT``, also from the address that clients are given, ``grpc://HOST:PORT``.
+
+    Raises:
+        InvalidInput: It is no string.
+    """
+    if not isinstance(listen, str):
+        raise InvalidInput(f"an address to listen on is HOST:PORT, a string, not {show(listen)}")
+    return listen.removeprefix("grpc://")
 
 
 def check_free(listen: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from types import TracebackType
@@ -11,10 +12,12 @@ import pyarrow as pa
 
 from onefold.aggregator import Aggregator
 from onefold.errors import AddressInUse, OnefoldError, TransportError
-from onefold.server.ports import check_free
+from onefold.server.ports import check_free, host_and_port
 from onefold.server.service import Service
 
 __all__ = ["Server"]
+
+_LOG = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.2
 _INTERRUPT_SECONDS = 0.05
@@ -28,13 +31,13 @@ class Server:
 
     Args:
         aggregator: What to serve.
-        listen: ``HOST:PORT``; port 0 takes a free one. Nothing is authenticated or encrypted, so
-            listen where only those who may can connect.
+        listen: ``HOST:PORT``, with ``grpc://`` before it or not; port 0 takes a free one. Nothing
+            is authenticated or encrypted, so listen where only those who may can connect.
     """
 
     def __init__(self, aggregator: Aggregator, listen: str = "127.0.0.1:0") -> None:
         self._aggregator = aggregator
-        self._listen = listen
+        self._listen = host_and_port(listen)
         self._service: Service | None = None
         self._ticker: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -96,6 +99,9 @@ class Server:
             except OnefoldError:
                 # Whoever waits for a step is told why it does not close; the next tick tries again.
                 continue
+            except Exception:  # noqa: BLE001
+                # Without a ticker deadlines would pass unnoticed, so it goes on whatever happens.
+                _LOG.exception("a tick of the server failed; the next one tries again")
 
 
 def _listening(aggregator: Aggregator, listen: str, stopping: threading.Event) -> Service:

@@ -11,6 +11,7 @@ from pyarrow import flight
 
 from onefold.aggregator import Aggregator
 from onefold.errors import OnefoldError, ProtocolError, Refused
+from onefold.parts import malformed
 from onefold.receipt import Receipt, Status
 from onefold.wire import (
     Answer,
@@ -51,7 +52,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
 
     def do_put(
         self,
-        context: flight.ServerCallContext,  # noqa: ARG002 - Flight's signature
+        context: flight.ServerCallContext,
         descriptor: flight.FlightDescriptor,
         reader: flight.MetadataRecordBatchReader,
         writer: flight.FlightMetadataWriter,
@@ -62,7 +63,9 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
                 command = decode_command(descriptor.command)
                 if not isinstance(command, Put):
                     raise ProtocolError(f"{verb_of(command)!r} does not go by DoPut")
-                answer = self._put(command, reader.schema, _batches(reader))
+                with malformed(ProtocolError, "this is no Arrow stream of a part"):
+                    schema = reader.schema
+                answer = self._put(command, schema, _batches(reader, context))
             finally:
                 for _ in reader:
                     pass
@@ -113,7 +116,14 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
     def _put(
         self, command: Put, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
     ) -> Staged | Receipt:
-        part = self._aggregator.stage(command.step, schema, batches)
+        part = self._aggregator.stage(
+            command.step,
+            schema,
+            batches,
+            worker=command.worker,
+            incarnation=command.incarnation,
+            run=command.run,
+        )
         if command.manifest is None:
             return Staged(part)
         commit = Commit(
@@ -124,11 +134,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
             attempt=command.attempt,
             manifest=command.manifest.with_parts([part]),
         )
-        try:
-            return self._commit(commit)
-        except OnefoldError:
-            self._aggregator.discard([part])
-            raise
+        return self._commit(commit)
 
     def _commit(self, command: Commit) -> Receipt:
         return self._aggregator.commit(
@@ -199,8 +205,12 @@ def _flight_error(error: OnefoldError) -> flight.FlightServerError:
     return flight.FlightServerError(type(error).__name__, extra_info=encode_failure(error))
 
 
-def _batches(reader: flight.MetadataRecordBatchReader) -> Iterator[pa.RecordBatch]:
+def _batches(
+    reader: flight.MetadataRecordBatchReader, context: flight.ServerCallContext
+) -> Iterator[pa.RecordBatch]:
     for chunk in reader:
         if chunk.data is not None:
             chunk.data.validate()  # offsets that lead outside their buffers are not to be written
             yield chunk.data
+    if context.is_cancelled():  # Flight then ends the stream as if all had come
+        raise ProtocolError("the client went away in the middle of a part; it is not kept")

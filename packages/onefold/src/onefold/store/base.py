@@ -7,10 +7,11 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from onefold.ledger import Change, Closing, StepClosed
+from onefold.errors import Damaged, Expired, NoUpdate
+from onefold.ledger import Change, Closing, Outcome, StepClosed
 from onefold.parts import Manifest, Payload
 
-__all__ = ["Part", "Store", "WrittenPart"]
+__all__ = ["Part", "Store", "WrittenPart", "check_readable"]
 
 Part: TypeAlias = tuple[pa.Schema, Iterable[pa.RecordBatch]]
 WrittenPart: TypeAlias = tuple[str, Sequence[pa.RecordBatch]]
@@ -39,6 +40,12 @@ class Store(Protocol):
     def close(self) -> None:
         """Release it."""
 
+    def fact(self, name: str, initial: str) -> str:
+        """What is known of the run by ``name``: what was first said of it, ``initial`` if nothing.
+
+        It is durable when this returns.
+        """
+
     def changes(self) -> Iterator[Change]:
         """The changes that rebuild the ledger: members, the signature, and the open steps."""
 
@@ -55,8 +62,9 @@ class Store(Protocol):
         """The staged parts that a manifest names.
 
         Raises:
-            Damaged: A part is missing or cannot be read.
+            Damaged: A part is missing or is not whole.
             ProtocolError: The parts do not make up the manifest.
+            StoreError: A part cannot be read now; later it may.
         """
 
     def write_aggregate(self, step: int, parts: Iterable[Part]) -> list[WrittenPart]:
@@ -73,7 +81,8 @@ class Store(Protocol):
 
         Raises:
             Expired: It was pruned.
-            Damaged: It cannot be read.
+            Damaged: It is not whole, or the step has not closed.
+            StoreError: It cannot be read now.
         """
 
     def aggregate_part(self, step: int, part: str) -> tuple[pa.Schema, Sequence[pa.RecordBatch]]:
@@ -81,7 +90,9 @@ class Store(Protocol):
 
         Raises:
             Expired: It was pruned.
-            Damaged: It cannot be read.
+            NoUpdate: The step was skipped.
+            Damaged: It is not whole, or the step has not closed.
+            StoreError: It cannot be read now.
         """
 
     def prune(self, keep_steps: int) -> None:
@@ -89,3 +100,19 @@ class Store(Protocol):
 
     def staged_bytes(self) -> int:
         """How many bytes of parts are staged."""
+
+
+def check_readable(step: int, outcome: Outcome | None, *, pruned: bool) -> None:
+    """Check that a step has an aggregate that may be read; ``outcome`` is None while it is open.
+
+    Raises:
+        Damaged: The step has not closed; what lies in its place is not yet an aggregate.
+        NoUpdate: It was skipped.
+        Expired: Its tensors were pruned.
+    """
+    if outcome is None:
+        raise Damaged(f"step {step} has no aggregate: it has not closed; pull it to wait for that")
+    if outcome == "skipped":
+        raise NoUpdate(f"step {step} was skipped and has no aggregate")
+    if pruned:
+        raise Expired(f"the aggregate of step {step} was pruned (keep_steps)")

@@ -19,34 +19,55 @@ import json
 import os
 import re
 import shutil
+import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
 import pyarrow as pa
 
-from onefold.errors import Damaged, Expired, ProtocolError, StoreError, StoreLocked
+from onefold.errors import (
+    Damaged,
+    InvalidInput,
+    ProtocolError,
+    StoreError,
+    StoreLocked,
+)
 from onefold.ledger import Change, Closing, StepClosed
 from onefold.parts import Manifest, Payload, read_part, sync_directory, write_part
-from onefold.store.base import Part, WrittenPart
+from onefold.store.base import Part, WrittenPart, check_readable
 from onefold.store.tables import Tables
 
 __all__ = ["DirectoryStore"]
 
+_LOCK = "lock"
+_LEDGER = "ledger.sqlite"
 _UNFINISHED = ".unfinished"
+_STEP = re.compile("0|-?[1-9][0-9]*")
+_INDEX = re.compile("0|[1-9][0-9]{0,18}")
+_PART = re.compile("(0|-?[1-9][0-9]*)-[0-9a-f]{32}")
 
 
 class DirectoryStore:
     """Keeps everything under one directory, which is made if it does not exist."""
 
-    def __init__(self, directory: Path | str) -> None:
+    def __init__(self, directory: os.PathLike[str] | str) -> None:
+        if directory == "":
+            raise InvalidInput('a directory has a name; "" is none ("." is the current directory)')
         self._directory = Path(directory)
         self._staged = self._directory / "staged"
         self._aggregates = self._directory / "aggregates"
         self._lock: IO[str] | None = None
         self._open_tables: Tables | None = None
+        self._process = 0
+        self._placing = threading.Lock()
+        _STORES.add(self)
+
+    def __str__(self) -> str:
+        return f"the directory {self._directory}"
 
     @property
     def run(self) -> str:
@@ -58,22 +79,37 @@ class DirectoryStore:
         with ExitStack() as undo:
             undo.callback(self.close)
             with _as_store_error(f"the directory {self._directory} cannot be opened"):
-                self._staged.mkdir(parents=True, exist_ok=True)
+                _make_directory(self._directory)
+                _refuse_what_is_not_ours(self._directory)
+                self._lock = _locked(self._directory / _LOCK)
+                self._process = os.getpid()
+                self._open_tables = Tables(self._directory / _LEDGER)
+                self._staged.mkdir(exist_ok=True)
                 self._aggregates.mkdir(exist_ok=True)
-                self._lock = _locked(self._directory / "lock")
-                self._open_tables = Tables(self._directory / "ledger.sqlite")
                 sync_directory(self._directory)
                 self._sweep()
             undo.pop_all()
 
     def close(self) -> None:
         """Close the ledger and give the lock back."""
-        if self._open_tables is not None:
-            self._open_tables.close()
-            self._open_tables = None
+        with self._placing:  # no part gets its name in a directory that is another's already
+            tables, self._open_tables = self._open_tables, None
+        if tables is not None and self._process == os.getpid():
+            tables.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def leave_to_parent(self) -> None:
+        """In a fork: have no part in the lock, so that it ends with the process that took it."""
+        self._placing = threading.Lock()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def fact(self, name: str, initial: str) -> str:
+        """What was first said of the run by this name."""
+        return self._tables.fact(name, initial)
 
     def changes(self) -> Iterator[Change]:
         """The changes that rebuild the ledger."""
@@ -84,21 +120,34 @@ class DirectoryStore:
         self._tables.commit(changes, durable=durable)
 
     def stage(self, step: int, part: Part, *, durable: bool) -> str:
-        """Keep a part as it streams in, whole or not at all."""
+        """Keep a part as it streams in, whole or not at all.
+
+        Raises:
+            StoreError: It cannot be written, or the store has been closed meanwhile.
+        """
         schema, batches = part
         name = f"{step}-{uuid.uuid4().hex}"
         path = self._staged_path(name)
-        with _as_store_error(f"the part {name} cannot be staged"):
-            with _beside(path) as unfinished:
-                write_part(unfinished, schema, batches, sync=durable)
-            if durable:
-                sync_directory(self._staged)
+        unfinished = path.with_suffix(_UNFINISHED)
+        tables = self._tables
+        try:
+            with _as_store_error(f"the part {name} cannot be staged"):
+                write_part(unfinished, schema, self._while_open(tables, batches), sync=durable)
+                with self._placing:
+                    self._check_still(tables)
+                    unfinished.rename(path)
+                if durable:
+                    sync_directory(self._staged)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
         return name
 
     def discard(self, parts: Iterable[str]) -> None:
-        """Forget staged parts."""
+        """Forget staged parts. What cannot be removed is swept at the next start."""
         for part in parts:
-            with suppress(Damaged):  # a name that no part can have
+            with suppress(Damaged, OSError):  # Damaged: a name that no part can have
                 self._staged_path(part).unlink(missing_ok=True)
 
     def payload(self, manifest: Manifest) -> Payload:
@@ -120,14 +169,19 @@ class DirectoryStore:
         return written
 
     def close_step(self, closing: Closing, manifest: Manifest | None) -> None:
-        """Put the aggregate in its place, then close the step in the ledger, then clean up."""
+        """Put the aggregate in its place, then close the step in the ledger, then clean up.
+
+        Once the ledger has it the step is closed, so what cannot be removed is no error: it is
+        swept at the next start.
+        """
         step = closing.closed.step
         if manifest is not None:
             with _as_store_error(f"the aggregate of step {step} cannot be written"):
                 self._place_aggregate(step, manifest)
         self._tables.commit(closing.changes, durable=True)
-        for path in self._staged.glob(f"{step}-*.arrow"):
-            path.unlink(missing_ok=True)
+        with suppress(OSError):
+            for path in list(self._staged.glob(f"{step}-*.arrow")):
+                self.discard([path.stem])
 
     def closed_step(self, step: int) -> StepClosed | None:
         """What a step closed with."""
@@ -135,20 +189,22 @@ class DirectoryStore:
 
     def aggregate_manifest(self, step: int) -> Manifest | None:
         """The manifest of a closed step's aggregate."""
-        closed = self._tables.closed_step(step)
-        if closed is not None and closed.outcome == "skipped":
+        outcome, pruned = self._tables.outcome(step) or (None, False)
+        if outcome == "skipped":
             return None
-        self._check_kept(step)
+        check_readable(step, outcome, pruned=pruned)
         path = self._aggregates / str(step) / "manifest.json"
-        try:
-            return Manifest.from_json(json.loads(path.read_text()))
-        except (OSError, ValueError, ProtocolError) as error:
-            raise Damaged(f"the aggregate of step {step} cannot be read: {error}") from error
+        with _as_store_error(f"the aggregate of step {step} cannot be read"):
+            try:
+                return Manifest.from_json(json.loads(path.read_bytes()))
+            except (FileNotFoundError, ValueError, RecursionError, ProtocolError) as error:
+                raise Damaged(f"the aggregate of step {step} is damaged: {error}") from error
 
     def aggregate_part(self, step: int, part: str) -> tuple[pa.Schema, Sequence[pa.RecordBatch]]:
         """A part of a visible aggregate, memory-mapped."""
-        self._check_kept(step)
-        if not part.isdecimal():
+        outcome, pruned = self._tables.outcome(step) or (None, False)
+        check_readable(step, outcome, pruned=pruned)
+        if not _INDEX.fullmatch(part):
             raise Damaged(f"the aggregate of step {step} has no part {part!r}")
         return read_part(self._aggregates / str(step) / f"{part}.arrow")
 
@@ -171,10 +227,26 @@ class DirectoryStore:
     def _tables(self) -> Tables:
         if self._open_tables is None:
             raise StoreError(f"the store in {self._directory} is not open")
+        if self._process != os.getpid():
+            raise StoreError(
+                f"process {self._process} has the store in {self._directory} open; a fork of it, "
+                f"as process {os.getpid()} is, cannot use it too"
+            )
         return self._open_tables
 
+    def _while_open(
+        self, tables: Tables, batches: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self._check_still(tables)
+            yield batch
+
+    def _check_still(self, tables: Tables) -> None:
+        if self._open_tables is not tables:
+            raise StoreError(f"the store in {self._directory} was closed while a part came in")
+
     def _staged_path(self, name: str) -> Path:
-        if not re.fullmatch("-?[0-9]+-[0-9a-f]{32}", name):
+        if not _PART.fullmatch(name):
             raise Damaged(f"there is no staged part {name!r}")
         return self._staged / f"{name}.arrow"
 
@@ -190,19 +262,40 @@ class DirectoryStore:
         unfinished.rename(place)
         sync_directory(self._aggregates)
 
-    def _check_kept(self, step: int) -> None:
-        if self._tables.is_pruned(step):
-            raise Expired(f"the aggregate of step {step} was pruned (keep_steps)")
-
     def _sweep(self) -> None:
+        """Remove what nothing names any more, of what has a name that only this module gives."""
         named = {part for manifest in self._tables.payloads() for part in manifest.parts}
         for path in self._staged.iterdir():
-            if path.stem not in named or path.suffix != ".arrow":
+            is_part = _PART.fullmatch(path.stem) and path.suffix in (".arrow", _UNFINISHED)
+            is_named = path.stem in named and path.suffix == ".arrow"
+            if is_part and not is_named and path.is_file():
                 path.unlink()
         kept = {str(step) for step in self._tables.kept_steps()}
         for directory in self._aggregates.iterdir():
-            if directory.name not in kept:
+            is_step = _STEP.fullmatch(directory.name.removesuffix(_UNFINISHED))
+            if is_step and directory.name not in kept and directory.is_dir():
                 shutil.rmtree(directory)
+
+
+def _refuse_what_is_not_ours(directory: Path) -> None:
+    """A run is kept in a directory of its own: what stands in it is swept."""
+    names = {path.name for path in directory.iterdir()}
+    if _LEDGER in names or names <= {_LOCK}:  # a crash may have left the lock alone
+        return
+    raise StoreError(
+        f"the directory {directory} is not empty ({', '.join(sorted(names)[:3])}) and has no "
+        f"{_LEDGER}, so it is none of onefold's; give a new or empty one, or that of an earlier run"
+    )
+
+
+def _make_directory(path: Path) -> None:
+    """Make a directory, and those above it, so that each of their names survives a power cut."""
+    if path.is_dir():
+        return
+    if path.parent != path:
+        _make_directory(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_directory(path.parent)
 
 
 def _locked(path: Path) -> IO[str]:
@@ -219,19 +312,19 @@ def _locked(path: Path) -> IO[str]:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A path to write to, renamed to ``path`` when all went well and removed when not."""
-    unfinished = path.with_suffix(_UNFINISHED)
-    try:
-        yield unfinished
-        unfinished.rename(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
 def _as_store_error(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise StoreError(f"{what}: {error}") from error
+
+
+_STORES: WeakSet[DirectoryStore] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for store in _STORES:
+        store.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -26,6 +26,7 @@ __all__ = ["contribution_from", "signature_from", "statements"]
 
 Statement: TypeAlias = tuple[str, Sequence[object]]
 
+_REFUSED = "insert or replace into refusal values (?, ?, ?)"
 _SEEN = (
     "insert into worker values (?, ?, 1) on conflict (worker) do update set "
     "incarnation = max(incarnation, excluded.incarnation)"
@@ -40,7 +41,8 @@ def statements(change: Change) -> Iterator[Statement]:
         case StepClosed():
             yield from _closed_statements(change)
         case SignatureFixed():
-            yield "insert into meta values ('signature', ?)", [_signature_json(change)]
+            # Two first steps may close at the same time; as for the ledger, the first one counts.
+            yield "insert or ignore into meta values ('signature', ?)", [_signature_json(change)]
         case StepOpened():
             roster = None if change.roster is None else json.dumps(change.roster)
             times = (change.opened_at, change.deadline_at)
@@ -55,9 +57,9 @@ def statements(change: Change) -> Iterator[Statement]:
                 "delete from contribution where step = ? and worker = ?",
                 [change.step, change.worker],
             )
+            yield _REFUSED, [change.step, change.worker, change.reason]
         case RefusalNoted():
-            values = [change.step, change.worker, change.reason]
-            yield "insert or replace into refusal values (?, ?, ?)", values
+            yield _REFUSED, [change.step, change.worker, change.reason]
 
 
 def _member_statements(change: WorkerJoined | WorkerLeft | IncarnationSeen) -> Iterator[Statement]:
@@ -106,7 +108,7 @@ def _closed_statements(closed: StepClosed) -> Iterator[Statement]:
         )
     for out in closed.excluded:
         yield "insert into excluded values (?, ?, ?)", [closed.step, out.worker, out.reason]
-    for table in ("step", "contribution", "refusal"):
+    for table in ("contribution", "refusal", "step"):
         yield f"delete from {table} where step = ?", [closed.step]  # noqa: S608 - our own names
 
 

@@ -10,10 +10,9 @@ import json
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from onefold.errors import StoreError
 from onefold.ledger import (
@@ -50,17 +49,25 @@ create table if not exists step (
     vacant integer not null
 );
 create table if not exists contribution (
-    step integer not null, worker text not null, incarnation integer, attempt integer,
+    step integer not null references step, worker text not null, incarnation integer,
+    attempt integer,
     weight integer not null, digest text not null, arrival integer not null,
     payload text not null, nonfinite text, primary key (step, worker)
 ) without rowid;
 create table if not exists refusal (
-    step integer not null, worker text not null, reason text not null, primary key (step, worker)
+    step integer not null references step, worker text not null, reason text not null,
+    primary key (step, worker)
 ) without rowid;
 create table if not exists closed (
     number integer primary key, step integer not null unique, outcome text not null,
     closed_at real not null, pruned integer not null default 0
 );
+create index if not exists kept on closed (number) where pruned = 0;
+create trigger if not exists a_closed_step_stays_closed before insert on step
+when exists (select 1 from closed where closed.step = new.step)
+begin
+    select raise(abort, 'the step has closed');
+end;
 create table if not exists contributor (
     step integer not null, worker text not null, incarnation integer, attempt integer,
     weight integer not null, digest text not null, primary key (step, worker)
@@ -71,6 +78,16 @@ create table if not exists excluded (
 """
 
 
+_ORPHANS = (
+    "delete from step where step in (select step from closed)",
+    "delete from contribution where step not in (select step from step)",
+    "delete from refusal where step not in (select step from step)",
+)
+"""Drop what the constraints refuse today and an earlier version, or damage, may have left."""
+
+_T = TypeVar("_T")
+
+
 class Tables:
     """The ledger in an SQLite file."""
 
@@ -78,14 +95,20 @@ class Tables:
         self._lock = threading.RLock()
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
+            self._refuse_what_is_not_ours(path)
             self._database.execute("pragma journal_mode = wal")
-            self._database.executescript(_SCHEMA)
+            self._database.executescript(f"begin immediate; {_SCHEMA} commit;")
+            for statement in _ORPHANS:
+                self._database.execute(statement)
+            self._database.execute("pragma foreign_keys = on")
         except sqlite3.Error as error:
             self._database.close()
             raise StoreError(f"the ledger {path} cannot be opened: {error}") from error
-        with self._transaction(durable=True):
-            self.run = self._meta("run", uuid.uuid4().hex)
-            version = self._meta("schema", str(_SCHEMA_VERSION))
+        except StoreError:
+            self._database.close()
+            raise
+        self.run = self.fact("run", uuid.uuid4().hex)
+        version = self.fact("schema", str(_SCHEMA_VERSION))
         if version != str(_SCHEMA_VERSION):
             raise StoreError(
                 f"the ledger {path} has schema {version}; this version of onefold reads "
@@ -99,21 +122,16 @@ class Tables:
 
     def commit(self, changes: Sequence[Change], *, durable: bool) -> None:
         """Write changes down, all or none."""
-        with self._transaction(durable=durable):
-            for change in changes:
-                self._write(change)
+        self._transact(lambda: self._write(changes), durable=durable)
+
+    def fact(self, name: str, initial: str) -> str:
+        """What was first said of the run by this name, durable."""
+        return self._transact(lambda: self._meta(name, initial), durable=True)
 
     def changes(self) -> Iterator[Change]:
         """The changes that rebuild the ledger."""
         with self._lock:
-            yield from self._member_changes()
-            fixed = self._row("select value from meta where key = 'signature'")
-            if fixed is not None:
-                yield signature_from(fixed[0])
-            highest = self._row("select max(step) from closed")
-            if highest is not None and highest[0] is not None:
-                yield cast("StepClosed", self.closed_step(highest[0]))
-            yield from self._step_changes()
+            return iter([*self._member_changes(), *self._over_changes(), *self._step_changes()])
 
     def closed_step(self, step: int) -> StepClosed | None:
         """What a step closed with."""
@@ -137,19 +155,21 @@ class Tables:
             closed_at=row[1],
         )
 
-    def is_pruned(self, step: int) -> bool:
-        """Whether a closed step's tensors were pruned."""
-        row = self._row("select pruned from closed where step = ?", step)
-        return row is not None and bool(row[0])
+    def outcome(self, step: int) -> tuple[Outcome, bool] | None:
+        """The outcome of a closed step, and whether its tensors were pruned; None if not closed."""
+        row = self._row("select outcome, pruned from closed where step = ?", step)
+        return None if row is None else (cast("Outcome", row[0]), bool(row[1]))
 
     def prune(self, keep_steps: int) -> list[int]:
-        """Mark all but the last steps to close as pruned, and say which were not before."""
-        with self._transaction(durable=False):
-            rows = self._rows(
-                "update closed set pruned = 1 where pruned = 0 and step not in "
-                "(select step from closed order by number desc limit ?) returning step",
+        """Mark all but the last steps to close as pruned, durably; those that were not before."""
+        rows = self._transact(
+            lambda: self._rows(
+                "update closed set pruned = 1 where pruned = 0 and number <= "
+                "(select number from closed order by number desc limit 1 offset ?) returning step",
                 keep_steps,
-            )
+            ),
+            durable=True,
+        )
         return [row[0] for row in rows]
 
     def payloads(self) -> list[Manifest]:
@@ -164,17 +184,27 @@ class Tables:
         rows = self._rows("select step from closed where pruned = 0 and outcome = 'update'")
         return {row[0] for row in rows}
 
-    @contextmanager
-    def _transaction(self, *, durable: bool) -> Iterator[None]:
+    def _refuse_what_is_not_ours(self, path: Path) -> None:
+        tables = {row[0] for row in self._rows("select name from sqlite_master")}
+        if tables and not {"meta", "closed", "contributor"} <= tables:
+            raise StoreError(
+                f"{path} is an SQLite file, but no ledger of onefold; give another directory"
+            )
+
+    def _transact(self, work: Callable[[], _T], *, durable: bool) -> _T:
         with self._lock:
             try:
+                if self._database.in_transaction:  # a Ctrl-C came before the rollback below
+                    self._database.execute("rollback")
                 level = "full" if durable else "normal"
                 self._database.execute(f"pragma synchronous = {level}")
                 self._database.execute("begin immediate")
-                yield
+                result = work()
                 self._database.execute("commit")
             except sqlite3.Error as error:
                 raise StoreError(f"the ledger cannot be written: {error}") from error
+            else:
+                return result
             finally:
                 if self._database.in_transaction:
                     self._database.execute("rollback")
@@ -184,7 +214,10 @@ class Tables:
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         with self._lock:
-            return self._execute(statement, *values).fetchall()
+            try:
+                return self._execute(statement, *values).fetchall()
+            except sqlite3.Error as error:
+                raise StoreError(f"the ledger cannot be read: {error}") from error
 
     def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         rows = self._rows(statement, *values)
@@ -194,9 +227,10 @@ class Tables:
         self._execute("insert or ignore into meta values (?, ?)", key, initial)
         return cast("str", self._rows("select value from meta where key = ?", key)[0][0])
 
-    def _write(self, change: Change) -> None:
-        for statement, values in statements(change):
-            self._execute(statement, *values)
+    def _write(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            for statement, values in statements(change):
+                self._execute(statement, *values)
 
     def _member_changes(self) -> Iterator[Change]:
         for worker, life, incarnation in self._rows(
@@ -207,6 +241,14 @@ class Tables:
             yield IncarnationSeen(worker, incarnation)
             if not present:
                 yield WorkerLeft(worker)
+
+    def _over_changes(self) -> Iterator[Change]:
+        fixed = self._row("select value from meta where key = 'signature'")
+        if fixed is not None:
+            yield signature_from(fixed[0])
+        highest = self._row("select max(step) from closed")
+        if highest is not None and highest[0] is not None:
+            yield cast("StepClosed", self.closed_step(highest[0]))
 
     def _step_changes(self) -> Iterator[Change]:
         for step, roster, opened_at, deadline_at, vacant in self._rows("select * from step"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onefold.aggregator import Aggregator
-from onefold.errors import Expired, NotYet, StoreLocked
+from onefold.errors import Expired, InvalidPolicy, NotYet, StoreLocked
 from onefold.ledger import Status
 from onefold.policy import Policy
 from onefold.testing.aggregator import AggregatorContract
@@ -189,6 +189,44 @@ class DurableContract(AggregatorContract):
         again = open_run(AB)
         assert again.push(7, "b", one(27, "int8"), attempt=1).status is Status.REPLACED
         assert number(again.pull(7, timeout_seconds=0)) == 127
+
+    @pytest.mark.parametrize(
+        ("policy", "named"),
+        [
+            (Policy(roster=["a", "b"], operation="mean"), "operation='mean'"),
+            (Policy(roster=["b", "a"]), r"roster=\['b', 'a'\]"),
+            (Policy(roster=2), "roster=2"),
+            (Policy(roster="joined"), "roster='joined'"),
+            (Policy(), "roster=None"),
+        ],
+    )
+    def test_a_run_keeps_its_operation_and_its_roster(
+        self, open_run: OpenRun, policy: Policy, named: str
+    ) -> None:
+        """Another one is refused, both named, and the run goes on with its own."""
+        open_run(AB).push(7, "a", one(2))
+        with pytest.raises(InvalidPolicy, match=named) as caught:
+            open_run(policy)
+        assert "operation='sum' and roster=['a', 'b']" in str(caught.value)
+        again = open_run(AB)
+        again.push(7, "b", one(5))
+        assert number(again.pull(7)) == 7
+
+    def test_the_rest_of_a_policy_may_change(self, open_run: OpenRun) -> None:
+        """Deadlines, windows and what is kept are no part of what a sum is."""
+        open_run(AB).push(7, "a", one(2))
+        changed = Policy(
+            roster=["a", "b"],
+            minimum=1,
+            deadline_seconds=5,
+            on_nonfinite="skip",
+            open_steps_max=9,
+            sync_each_push=True,
+            keep_steps=3,
+        )
+        again = open_run(changed)
+        again.push(7, "b", one(5))
+        assert number(again.pull(7)) == 7
 
     def test_pruned_stays_pruned(self, open_run: OpenRun) -> None:
         """Tensors that have expired are not there after a restart, and answers are."""

@@ -69,6 +69,22 @@ class JoiningContract:
         push_all(aggregator, [(7, "b", 5)])
         assert aggregator.join("b", "life 2").first_open_step == 8
 
+    def test_all_are_told_one_size(self, make_aggregator: MakeAggregator) -> None:
+        """With names and with seats all know from the first join on how many there will be."""
+        for policy in (Policy(roster=["x", "y", "z"]), Policy(roster=3)):
+            aggregator = make_aggregator(policy)
+            joined = [aggregator.join(worker, "life") for worker in ("x", "y", "z")]
+            assert [(one.index, one.size) for one in joined] == [(0, 3), (1, 3), (2, 3)]
+            assert aggregator.join("y", "life 2").size == 3
+
+    def test_the_size_of_the_joined_is_of_the_moment(self, make_aggregator: MakeAggregator) -> None:
+        """The members when it is asked, and nothing where a step waits for nobody."""
+        aggregator = make_aggregator(JOINED)
+        assert [aggregator.join(worker, "life").size for worker in ("a", "b")] == [1, 2]
+        aggregator.leave("a")
+        assert aggregator.join("c", "life").size == 2
+        assert make_aggregator(Policy()).join("a", "life").size is None
+
     def test_the_first_open_step_takes_an_update(self, make_aggregator: MakeAggregator) -> None:
         """Also in a run in which nothing has been pushed."""
         aggregator = make_aggregator(AB)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from onefold.errors import Damaged, Expired, ProtocolError
+from onefold.errors import Damaged, Expired, NoUpdate, ProtocolError
 from onefold.ledger import (
     Closing,
     Contributed,
@@ -157,6 +157,12 @@ class StoreContract:
         with pytest.raises((Damaged, ProtocolError)):
             store.payload(manifest)
 
+    def test_a_fact_is_what_was_said_first(self, store: Store) -> None:
+        """Said again, it stays; facts do not mix."""
+        assert store.fact("colour", "red") == "red"
+        assert store.fact("colour", "blue") == "red"
+        assert store.fact("size", "") == ""
+
     def test_changes_rebuild_the_same_ledger(self, store: Store) -> None:
         """A ledger made from the kept changes answers as the one that made them."""
         manifest = staged(store, 2, example_update())
@@ -196,9 +202,10 @@ class StoreContract:
         )
         ledger = Ledger(store.run, Policy(), store.changes())
         assert ledger.steps.open[2].standing["a"].digest == second.digest
-        store.commit([Unrecorded(2, "a")], durable=False)
+        store.commit([Unrecorded(2, "a", "lost")], durable=False)
         ledger = Ledger(store.run, Policy(), store.changes())
         assert ledger.steps.open[2].standing == {}
+        assert ledger.steps.open[2].refusals == {"a": "lost"}
 
     def test_a_closed_step_is_told_in_full(self, store: Store) -> None:
         """What a step closed with comes back as it was; its contributions are gone."""
@@ -238,6 +245,28 @@ class StoreContract:
         store.close_step(Closing((), closed), None)
         assert store.closed_step(5) == closed
         assert store.aggregate_manifest(5) is None
+
+    def test_what_has_not_closed_has_no_aggregate(self, store: Store) -> None:
+        """What was written for it can be read by nobody before the step is closed."""
+        (name, _), *_ = store.write_aggregate(1, encode(example_update()))
+        for step in (1, 9):
+            with pytest.raises(Damaged, match=f"step {step} has no aggregate"):
+                store.aggregate_part(step, name)
+            with pytest.raises(Damaged, match=f"step {step} has no aggregate"):
+                store.aggregate_manifest(step)
+        store.close_step(Closing((), StepClosed(5, "skipped", (), (), 1.0)), None)
+        with pytest.raises(NoUpdate):
+            store.aggregate_part(5, name)
+
+    def test_the_first_signature_to_be_fixed_stays(self, store: Store) -> None:
+        """Steps that close at the same time may both bring one."""
+        update = example_update()
+        for step in (1, 2):
+            closed = StepClosed(step, "update", (), (), 1.0)
+            fixed = SignatureFixed(step, update.signature)
+            store.close_step(Closing((), closed, fixed), None)
+        kept = [change for change in store.changes() if isinstance(change, SignatureFixed)]
+        assert kept == [SignatureFixed(1, update.signature)]
 
     def test_pruning_keeps_the_newest_and_every_record(self, store: Store) -> None:
         """Pruned aggregates are Expired; what the steps closed with is still told."""

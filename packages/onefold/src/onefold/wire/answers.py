@@ -132,6 +132,7 @@ def _joined(fields: Fields) -> Joined:
         roster=fields.optional("roster", fields.texts),
         index=fields.optional("index", fields.integer),
         first_open_step=fields.integer("first_open_step", _STEP_MIN),
+        size=fields.optional("size", fields.integer),
     )
 
 

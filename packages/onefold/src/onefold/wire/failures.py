@@ -12,7 +12,7 @@ import onefold.errors as tree
 from onefold.errors import OnefoldError, ProtocolError, Refused, SumOverflow, TransportError
 from onefold.receipt import Receipt
 from onefold.wire.answers import read_receipt
-from onefold.wire.fields import from_bytes, to_bytes
+from onefold.wire.fields import Fields, from_bytes, to_bytes
 
 __all__ = ["decode_failure", "encode_failure"]
 
@@ -43,12 +43,21 @@ def decode_failure(data: bytes) -> OnefoldError:
     name, fields = from_bytes(data, "error", _FAILURE_BYTES_MAX)
     message = fields.text("message")
     coordinate = fields.optional("coordinate", lambda field: fields.integer(field, -(2**63)))
-    receipt = fields.optional("receipt", lambda field: read_receipt(fields.inner(field)))
+    receipt = fields.optional("receipt", lambda field: _receipt(fields.inner(field)))
     fields.end()
-    return _made(name, message, receipt, coordinate)
+    if name == "SumOverflow":
+        *_, reason = message.partition(f"coordinate {coordinate}: ")
+        return SumOverflow(message, coordinate or 0, reason)
+    return _made(name, message, receipt)
 
 
-def _made(name: str, message: str, receipt: Receipt | None, coordinate: int | None) -> OnefoldError:
+def _receipt(fields: Fields) -> Receipt:
+    receipt = read_receipt(fields)
+    fields.end()
+    return receipt
+
+
+def _made(name: str, message: str, receipt: Receipt | None) -> OnefoldError:
     kind = getattr(tree, name, None) if name in tree.__all__ else None
     if kind is None:
         return TransportError(f"the server answered {name}: {message}")
@@ -57,8 +66,6 @@ def _made(name: str, message: str, receipt: Receipt | None, coordinate: int | No
             raise ProtocolError(f"{name} came without its receipt: {message}")
         refused: OnefoldError = kind(receipt)
         return refused
-    if issubclass(kind, SumOverflow):
-        return SumOverflow(message, coordinate or 0)
     if issubclass(kind, tree.RowError):
         return TransportError(f"the server answered {name}: {message}")
     error: OnefoldError = kind(message)

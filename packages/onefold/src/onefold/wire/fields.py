@@ -43,7 +43,8 @@ def from_bytes(data: bytes, kind: str, size_max: int) -> tuple[str, Fields]:
         raise ProtocolError(f"expected a JSON object, not {_short(data)}: {error}") from None
     if not isinstance(values, dict):
         raise ProtocolError(f"expected a JSON object, not {_short(data)}")
-    if values.pop("protocol", None) != PROTOCOL:
+    protocol = values.pop("protocol", None)
+    if type(protocol) is not int or protocol != PROTOCOL:  # True and 1.0 are equal to 1
         raise ProtocolError(
             f"expected protocol {PROTOCOL}, not {_short(data)}; "
             "client and server must be versions of onefold that speak the same"

@@ -1,0 +1,102 @@
+"""Parts that have come and that no contribution names: whose they are, and for how long.
+
+Whoever means to commit or to remove parts *takes* them here first, and they are given once. So what
+one call commits no other can remove, whichever comes first, and nobody removes what another worker
+sent. The stores sweep what nothing names when they open; between two openings this tells what to
+remove.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+__all__ = ["UNNAMED_SECONDS_MAX", "Unnamed"]
+
+UNNAMED_SECONDS_MAX = 600.0
+"""How long parts are kept after the last sign of life of who sends them: the next block or commit.
+
+A client that has lost its connection tries again for as long as its timeout says, ten minutes
+unless it is told otherwise, and then gives up. One that comes later sends all parts again.
+"""
+
+
+@dataclass(slots=True)
+class _Sending:
+    """What a worker has sent for a step, and when it was last heard of."""
+
+    heard_at: float
+    parts: set[str] = field(default_factory=set)
+
+
+class Unnamed:
+    """The parts in a store that nothing names yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sendings: dict[tuple[int, str | None], _Sending] = {}  # the last heard of comes last
+
+    def hear(self, step: int, worker: str | None, now: float) -> None:
+        """Note a sign of life of who sends; ``worker`` is None where nobody said who."""
+        with self._lock:
+            if (step, worker) in self._sendings:
+                self._heard(step, worker, now)
+
+    def add(self, step: int, worker: str | None, parts: Iterable[str], now: float) -> None:
+        """Note parts that have come, or that were taken and not committed."""
+        with self._lock:
+            self._heard(step, worker, now).parts.update(parts)
+
+    def of(self, step: int, worker: str, parts: Iterable[str]) -> set[str]:
+        """Which of ``parts`` came from a worker for a step, or from nobody in particular."""
+        with self._lock:
+            return set(parts) & set().union(*(s.parts for s in self._of(step, worker)))
+
+    def take(self, step: int, worker: str, parts: Iterable[str]) -> set[str]:
+        """As :meth:`of`, and from now on they are the caller's."""
+        with self._lock:
+            return self._taken(self._of(step, worker), set(parts))
+
+    def take_any(self, parts: Iterable[str]) -> set[str]:
+        """As :meth:`take`, whoever sent them."""
+        with self._lock:
+            return self._taken(self._sendings.values(), set(parts))
+
+    def take_expired(self, now: float) -> set[str]:
+        """The parts of whoever has not been heard of for long."""
+        with self._lock:
+            taken: set[str] = set()
+            for who, sending in list(self._expired(now)):
+                taken |= sending.parts
+                del self._sendings[who]
+            return taken
+
+    def clear(self) -> None:
+        """Forget all, as when the store has been opened again and swept."""
+        with self._lock:
+            self._sendings = {}
+
+    def _heard(self, step: int, worker: str | None, now: float) -> _Sending:
+        sending = self._sendings.pop((step, worker), None) or _Sending(now)
+        sending.heard_at = now
+        self._sendings[step, worker] = sending
+        return sending
+
+    @staticmethod
+    def _taken(sendings: Iterable[_Sending], parts: set[str]) -> set[str]:
+        taken: set[str] = set()
+        for sending in sendings:
+            taken |= sending.parts & parts
+            sending.parts -= parts
+        return taken
+
+    def _of(self, step: int, worker: str) -> list[_Sending]:
+        known = (self._sendings.get((step, who)) for who in (worker, None))
+        return [sending for sending in known if sending is not None]
+
+    def _expired(self, now: float) -> Iterator[tuple[tuple[int, str | None], _Sending]]:
+        for who, sending in self._sendings.items():
+            if now - sending.heard_at < UNNAMED_SECONDS_MAX:
+                return
+            yield who, sending

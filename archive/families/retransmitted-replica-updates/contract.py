@@ -39,13 +39,16 @@ def oracle(rows: Sequence[Row], step: int) -> Number:
 
 
 def generate(rng: random.Random) -> tuple[list[AnyRow] | tuple[AnyRow, ...], int]:
-    """Rows and a step, always valid: few workers, few steps, and much that repeats."""
+    """Rows and a step, always valid: few workers, few steps, and much that repeats.
+
+    Rarely there are more workers than a small table holds, and two rows for each.
+    """
     steps = rng.choice(_STEPS)(rng)
-    workers = rng.sample(_WORKERS, rng.choice((1, 2, 2, 3, 3, 5, 9)))
+    workers = rng.choice(_WORKERS)(rng)
     value = rng.choice(_VALUES)
     rows: list[Row] = [
         (rng.choice((steps[0], rng.choice(steps))), rng.choice(workers), value(rng))
-        for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 40)))
+        for _ in range(_count(rng, len(workers)))
     ]
     for _ in range(rng.choice((0, 1, 1, 2, 3, 5)) if rows else 0):
         trouble = rng.choice((_resend, _correct, _send_the_same, _cancel, _come_late))
@@ -86,13 +89,28 @@ def _adds_exactly(values: Sequence[Number]) -> bool:
 
 # What generate() draws from. The first of the steps is the one asked for.
 
-_WORKERS: tuple[Worker, ...] = (
+_NAMED: tuple[Worker, ...] = (
     *("a", "b", "c", "A", "a ", "", "é", "replica-1", "replica-2"),  # alike once cut or folded
     *(0, "0", 1, "1", "01", 7, 263, -1, -2, 2**61 - 1, 2**64 + 1),  # alike as text, byte or hash
 )
+_FOREIGN: tuple[Worker, ...] = (
+    *("e", " e", "é", "e\u0301", "è", "?", "E", "e\0", "\u2460", "1", "ß", "ss"),  # once converted
+    *(f"rank-{'0' * zeros}{last}" for zeros in (12, 40, 300) for last in (1, 2)),  # once cut
+    *("plumless", "buckeroo", "Aa", "BB"),  # of one checksum
+)
+_NUMBERED: tuple[Worker, ...] = (
+    *(0, 1, -1, 2, -2, 5, -5, 2**32, 2**32 + 1),
+    *(2**53, 2**53 + 1, -(2**53) - 1, 2**64, 2**128, 2**128 + 1, 2**1100),
+)
+_WORKERS: tuple[Callable[[random.Random], list[Worker]], ...] = (
+    *(lambda rng: rng.sample(_NAMED, rng.choice((1, 2, 2, 3, 3, 5, 9))),) * 30,
+    *(lambda rng: rng.sample(_FOREIGN, rng.choice((2, 3, 5, 9))),) * 4,
+    *(lambda rng: rng.sample(_NUMBERED, rng.choice((2, 3, 5, 9))),) * 4,
+    lambda rng: list(range(rng.randint(66, 140))),
+)
 _STEPS: tuple[Callable[[random.Random], list[int]], ...] = (
     lambda rng: _around(rng.randint(-3, 9)),
-    lambda rng: _around(rng.choice((1000, 2**31, -(2**31), 2**53, 2**64, 10**30))),
+    lambda rng: _around(rng.choice((1000, 2**31, -(2**31), 2**53, 2**64, 10**30, 2**128))),
     lambda rng: rng.sample((-2, -1, 0, 1, 2), 3),
     lambda rng: [(step := rng.randint(1, 5)), -step, 0, step + 2**32, step + 2**64],
 )
@@ -103,8 +121,13 @@ _VALUES: tuple[Callable[[random.Random], Number], ...] = (
     lambda rng: rng.choice((-1, 1)) * (MAGNITUDE - rng.randint(1, 16) / 8),
     lambda rng: rng.choice((-2, -1, 0, 1, 2, -2.0, -1.0, 0.0, 1.0, 2.0)),
     lambda rng: rng.choice((-1, 1)) * (2 ** rng.choice((31, 53, 63, 64)) + rng.randint(0, 2)),
+    lambda rng: rng.choice((-1, 1)) * (2 ** rng.choice((9, 53, 127, 200)) + rng.randint(0, 2)),
     lambda rng: rng.choice((2**53 + 1, -(10**40), 1, 0, 0.0, 2, 2.0, -0.125, 0.5)),
 )
+
+
+def _count(rng: random.Random, workers: int) -> int:
+    return 2 * workers if workers > 60 else rng.choice((0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 40))
 
 
 def _around(step: int) -> list[int]:

@@ -44,6 +44,28 @@ check(
     solve([[N, str(i), 7] for i in range(40)] + crowd, N),
     2**40 - 1,
 )
+check(
+    "a worker is known again after 69 others",
+    solve([[N, i, 7] for i in range(70)] + [[N, i, i + N] for i in range(70)], N),
+    70 * N + 2415,
+)
+check(
+    "the tenth copy of a row still replaces",
+    solve([[N, "a", i] for i in range(9)] + [[N, "b", 1], [N, "a", 70 * N]], N),
+    70 * N + 1,
+)
+check(
+    "the first of many rows counts",
+    solve([[N, "a", N]] + [[N, i % 9, i] for i in range(110)], N),
+    N + 945,
+)
+check(
+    "a step goes on after many others",
+    solve(
+        [[N, "a", N], [N, "b", 20]] + [[N + 1 + i, "a", 3] for i in range(40)] + [[N, "b", 7]], N
+    ),
+    N + 7,
+)
 
 # Who a worker is.
 check(
@@ -62,6 +84,23 @@ unnamed = [
     [N, -2, 100000],
 ]
 check("empty, zero and negative names are workers", solve(unnamed, N), 1000 * N + 110111)
+sooner = [[N, "", 5], [N, 0, 5], [N, -1, 5], [N, -2, 5]]
+check(
+    "a resend under an empty, zero or negative name replaces",
+    solve(sooner + unnamed, N),
+    1000 * N + 110111,
+)
+opposite = [[N, 1, 1], [N, -1, 10], [N, -300, 100], [N, 300, 1000 * N]]
+check("numbers of opposite sign are different workers", solve(opposite, N), 1000 * N + 111)
+far = [
+    [N, 2**53, 1],
+    [N, 2**53 + 1, 10],
+    [N, 2**200 + 1, 100],
+    [N, 2**200, 1000 * N],
+    [N, 0, 10000],
+    [N, 1, 100000],
+]
+check("numbers are told apart beyond 2**53 and 2**128", solve(far, N), 1000 * N + 110111)
 spelled = [
     [N, "replica-1", 1],
     [N, "replica-2", 10],
@@ -69,6 +108,34 @@ spelled = [
     [N, "replica-1 ", 1000 * N],
 ]
 check("names count to the last letter, case and space", solve(spelled, N), 1000 * N + 111)
+long = [
+    [N, "host-" + str(10**300 + 1), 1],
+    [N, "host-" + str(10**300 + 2), 10],
+    [N, "host-" + str(10**300 + 10**150 + 2), 100],
+    [N, "most-" + str(10**300 + 2), 1000 * N],
+]
+check("names count from end to end however long they are", solve(long, N), 1000 * N + 111)
+foreign = [
+    [N, "\u00e9", 1],  # e with an acute accent
+    [N, "e\u0301", 10],  # the same in two code points
+    [N, "\u00e8", 100],
+    [N, "e", 1000 * N],
+    [N, "?", 10000],
+    [N, "\u2460", 100000],  # 1 in a circle
+    [N, "1", 10**6],
+    [N, " e", 10**7],
+    [N, "e\0", 10**8],
+]
+check("accents, code points and blanks tell names apart", solve(foreign, N), 1000 * N + 111110111)
+checksums = [
+    [N, "plumless", 1],  # of one CRC-32
+    [N, "buckeroo", 10],
+    [N, "Aa", 100],  # of one polynomial hash
+    [N, "BB", 1000 * N],
+    [N, "ab", 10000],  # of the same letters
+    [N, "ba", 100000],
+]
+check("names of one checksum are different workers", solve(checksums, N), 1000 * N + 110111)
 built = [[N, str(1000 + N), 1], [N, 1000 + N, 10], [N, str(1000 + N), 200], [N, 1000 + N, 3000 * N]]
 check("workers that are equal are the same worker", solve(built, N), 3000 * N + 200)
 
@@ -81,6 +148,13 @@ wide = [
 ]
 check("steps beyond 2**53 are told apart", solve(wide, 2**53 + 4 * N), 1)
 check("steps are told apart by more than their last 64 bits", solve(wide, 2**64 + 4 * N), 50)
+vast = [
+    [2**200 + 4 * N, "a", 1],
+    [2**200 + 4 * N + 1, "a", 20],
+    [4 * N, "b", 300],
+    [-(2**200) - 4 * N, "c", 4000],
+]
+check("steps beyond 2**128 are told apart", solve(vast, 2**200 + 4 * N), 1)
 check(
     "steps that are equal are the same step",
     solve([[1000 + N, "a", N], [1000 + N, "b", 2]], 1000 + N),
@@ -117,6 +191,25 @@ check(
     "large ints stay exact",
     solve([[N, "a", 2**53], [N, "b", N], [N, "c", 2**64], [N, "d", 2]], N),
     2**53 + 2**64 + N + 2,
+)
+huge = [[N, "a", 2**200], [N, "b", -(2**190)], [N, "c", N]]
+check(
+    "ints beyond 2**128 and beyond every float stay exact",
+    [solve(huge, N), solve(huge + [[N, "d", 2**1100]], N)],
+    [2**200 - 2**190 + N, 2**1100 + 2**200 - 2**190 + N],
+)
+check(
+    "an eighth next to large floats is kept",
+    solve([[N, "a", 2**29 + 0.125], [N, "b", N + 0.25], [N, "c", 2**29 - 0.5]], N),
+    2**30 + N - 0.125,
+)
+check(
+    "what is superseded costs the sum no digit",
+    [
+        solve([[N, "a", 0.5], [N, "a", 2**60 + N]], N),
+        solve([[N, "a", 2**60], [N, "b", 0.125], [N, "a", N]], N),
+    ],
+    [2**60 + N, N + 0.125],
 )
 
 # What a call leaves behind.

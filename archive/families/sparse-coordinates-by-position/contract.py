@@ -37,9 +37,10 @@ def oracle(rows: Sequence[tuple[Worker, Sequence[Pair]]]) -> list[list[Number]]:
     """The sums as they are defined: all pairs are searched anew for every coordinate."""
     pairs = [pair for _, entries in rows for pair in entries]
     result: list[list[Number]] = []
-    while len(result) < len({coordinate for coordinate, _ in pairs}):
-        done = [coordinate for coordinate, _ in result]
-        smallest = min(coordinate for coordinate, _ in pairs if coordinate not in done)
+    left = {coordinate for coordinate, _ in pairs}
+    while left:
+        smallest = min(left)
+        left.remove(smallest)
         addends = _at(smallest, pairs)
         total = sum((Fraction(value) for value in addends), start=Fraction(0))
         has_float = any(type(value) is float for value in addends)
@@ -48,15 +49,19 @@ def oracle(rows: Sequence[tuple[Worker, Sequence[Pair]]]) -> list[list[Number]]:
 
 
 def generate(rng: random.Random) -> tuple[list[Row] | tuple[Row, ...]]:
-    """Rows, always valid: few coordinates that many lists share, and much that repeats."""
-    coordinates = rng.choice(_COORDINATES)(rng)
+    """Rows, always valid: few coordinates that many lists share, and much that repeats.
+
+    Rarely there are more lists, and more coordinates, than a small table holds.
+    """
+    crowded = rng.random() < 1 / 40
+    coordinates = list(range(99)) if crowded else rng.choice(_COORDINATES)(rng)
     value = rng.choice(_VALUES)
     lists: list[list[Pair]] = [
         [
             (rng.choice(coordinates), value(rng))
             for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 4, 6, 20)))
         ]
-        for _ in range(rng.choice((0, 1, 2, 2, 3, 3, 4, 5, 12)))
+        for _ in range(rng.choice((66, 90) if crowded else (0, 1, 2, 2, 3, 3, 4, 5, 12)))
     ]
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3)) if any(lists) else 0):
         rng.choice((_repeat_pair, _repeat_list, _cancel, _sort_all))(rng, lists)
@@ -107,6 +112,7 @@ _COORDINATES: tuple[Callable[[random.Random], list[int]], ...] = (
     lambda rng: _around(rng.choice((2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 2**63, 2**64))),
     lambda rng: [(low := rng.randint(0, 3)), low + 2**16, low + 2**32, low + 2**64],
     lambda rng: list(range(rng.choice((5, 60)))),
+    lambda rng: [(low := rng.randint(-3, 3)), *_around(2 ** rng.choice((128, 200, 1100)) + low)],
 )
 _VALUES: tuple[Callable[[random.Random], Number], ...] = (
     lambda rng: rng.randint(-2, 3),
@@ -115,6 +121,7 @@ _VALUES: tuple[Callable[[random.Random], Number], ...] = (
     lambda rng: rng.choice((-1, 1)) * (MAGNITUDE - rng.randint(1, 16) / 8),
     lambda rng: rng.choice((-2, -1, 0, 1, 2, -2.0, -1.0, 0.0, 1.0, 2.0)),
     lambda rng: rng.choice((-1, 1)) * (2 ** rng.choice((31, 53, 63, 64)) + rng.randint(0, 2)),
+    lambda rng: rng.choice((-1, 1)) * (2 ** rng.choice((9, 53, 127, 200)) + rng.randint(0, 2)),
     lambda rng: rng.choice((2**53 + 1, -(10**40), 1, 0, 0.0, 2, 2.0, -0.125, 0.5)),
 )
 

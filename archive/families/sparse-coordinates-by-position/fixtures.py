@@ -42,6 +42,26 @@ check(
     solve([("a", [(1, N)]), ("b", [(1, 10)]), ("a", [(1, 100), (2, 5)])]),
     [[1, N + 110], [2, 5]],
 )
+check(
+    "a row sent twice by one worker is added twice",
+    solve([("a", [(1, N), (2, 3)]), ("a", [(1, N), (2, 3)]), ("b", [(1, 10)])]),
+    [[1, 2 * N + 10], [2, 6]],
+)
+check(
+    "a later row of the same coordinates does not replace",
+    solve([("a", [(1, N), (2, 3)]), ("b", [(1, 10)]), ("a", [(1, 100), (2, 40)])]),
+    [[1, N + 110], [2, 43]],
+)
+check(
+    "a pair that a worker sends again is added again",
+    solve([("a", [(1, N), (2, 3)]), ("b", [(1, N)]), ("a", [(4, 5), (1, N)])]),
+    [[1, 3 * N], [2, 3], [4, 5]],
+)
+check(
+    "pairs of one list that cancel leave a zero",
+    solve([("a", [(3, N), (4, 0.5), (3, -N), (4, -0.5)]), ("b", [(5, 1)])]),
+    [[3, 0], [4, 0.0], [5, 1]],
+)
 named = [(1, [(6, 1)]), ("1", [(6, 10)]), (0, [(6, 100)]), ("", [(6, 1000 * N)]), (-1, [(6, 7)])]
 check("lists count whatever their workers are named", solve(named), [[6, 1000 * N + 118]])
 check(
@@ -61,6 +81,16 @@ check(
 )
 crowd = [(i, [(i, N), (50 - i, 1)]) for i in range(51)]
 check("every one of many lists is added", solve(crowd), [[i, N + 1] for i in range(51)])
+check(
+    "every one of seventy lists is added",
+    solve([(i, [(i, 2), (1200, N)]) for i in range(70)]),
+    [[i, 2] for i in range(70)] + [[1200, 70 * N]],
+)
+check(
+    "every one of many pairs in one list is added",
+    solve([("a", [(i % 2, N) for i in range(110)])]),
+    [[0, 55 * N], [1, 55 * N]],
+)
 
 # What a coordinate is.
 mixed = [
@@ -104,6 +134,23 @@ check(
     solve([("a", [(N, 1)]), ("b", [(2**64 + N, 20), (-(2**64) + N, 300)])]),
     [[N - 2**64, 300], [N, 1], [2**64 + N, 20]],
 )
+remote = [
+    ("a", [(2**1100, 1), (2**200 + N, 2), (N, 3)]),
+    ("b", [(-(2**1100), 4), (2**200 + N - 1, 5), (-(2**53) - 1, 6), (-(2**53), 7)]),
+]
+check(
+    "coordinates beyond 2**128 and every float are told apart and sorted",
+    solve(remote),
+    [
+        [-(2**1100), 4],
+        [-(2**53) - 1, 6],
+        [-(2**53), 7],
+        [N, 3],
+        [2**200 + N - 1, 5],
+        [2**200 + N, 2],
+        [2**1100, 1],
+    ],
+)
 check(
     "coordinates that are equal are the same coordinate",
     solve([("a", [(1000 + N, 1)]), ("b", [(999 + N + 1, N)])]),
@@ -130,6 +177,16 @@ check(
     "large ints stay exact",
     solve([("a", [(1, 2**53), (2, 2**64)]), ("b", [(1, N), (2, -1)]), ("c", [(1, 2)])]),
     [[1, 2**53 + N + 2], [2, 2**64 - 1]],
+)
+check(
+    "ints beyond 2**128 and beyond every float stay exact",
+    solve([("a", [(1, 2**200), (2, 2**1100)]), ("b", [(1, N), (2, N), (1, -(2**190))])]),
+    [[1, 2**200 - 2**190 + N], [2, 2**1100 + N]],
+)
+check(
+    "an eighth next to a large float is kept",
+    solve([("a", [(1, 2**29 + 0.125)]), ("b", [(1, N + 0.25), (1, 2**29 - 0.5)])]),
+    [[1, 2**30 + N - 0.125]],
 )
 
 # What a call leaves behind.

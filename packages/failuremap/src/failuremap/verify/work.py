@@ -56,6 +56,7 @@ class Work:
         """How long the units of each case took, by its id."""
         self._done = done
         self._lock = threading.Lock()
+        self._digests: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(settings.jobs, thread_name_prefix="failuremap")
 
     def __enter__(self) -> Work:
@@ -153,12 +154,20 @@ class Work:
             "kind": kind,
             "source": source,
             "params": {name: tag(value) for name, value in case.parameters.items()},
-            "fixtures": fixtures_digest(fixtures),
+            "fixtures": self._digest_of(case, fixtures),
             "environment": interpreter.environment,
             "path": interpreter.path,
             "limits": self.settings.limits.document(),
             "policy": [list(HASH_SEEDS), REPEATS],
         }
+
+    def _digest_of(self, case: Case, fixtures: Sequence[Fixture]) -> str:
+        """The digest of a case's fixtures, made once: large inputs take long to write out."""
+        if not fixtures:
+            return ""
+        if case.id not in self._digests:
+            self._digests[case.id] = fixtures_digest(fixtures)
+        return self._digests[case.id]
 
     def _cached(self, key: Mapping[str, object], make: Callable[[], Run]) -> Run:
         return _run(self.settings.cache.get(key, lambda: _document(make()), keep=_lasting))

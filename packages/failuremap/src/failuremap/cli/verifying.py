@@ -28,7 +28,7 @@ def verify(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every case of the archive.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes at a time. [default: the cores]")
+        int | None, typer.Option(min=1, help="Processes at a time. [default: the cores and one]")
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Record the observations that are not on record yet.")
@@ -53,13 +53,13 @@ def verify(
     """
     from failuremap.cli.choice import open_archive  # noqa: PLC0415 - `--help` is to be quick
     from failuremap.verify.cache import Cache, default_folder  # noqa: PLC0415
-    from failuremap.verify.work import Settings, cores  # noqa: PLC0415
+    from failuremap.verify.work import Settings, default_jobs  # noqa: PLC0415
 
     check_writable(report)
     opened = open_archive(archive, private=private)
     cases = _chosen(opened, identifiers or [], everything=everything)
     cache = Cache(None if no_cache else default_folder())
-    reports = _verified(cases, Settings(cache, jobs=jobs or cores()), write=record)
+    reports = _verified(cases, Settings(cache, jobs=jobs or default_jobs()), write=record)
     if report is not None:
         documents = [found.document() for found in reports]
         write_file(report, json.dumps(documents, indent=1) + "\n")

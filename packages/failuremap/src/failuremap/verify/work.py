@@ -26,7 +26,7 @@ from failuremap.verify.cache import Cache
 from failuremap.verify.contract import GENERATED, ContractReport, check_contract
 from failuremap.verify.standalone import Printed, run_program
 
-__all__ = ["Settings", "Work", "cores"]
+__all__ = ["Settings", "Work", "cores", "default_jobs"]
 
 Result = TypeVar("Result")
 
@@ -36,6 +36,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def default_jobs() -> int:
+    """One more than the cores: a unit of work waits while its child starts."""
+    return cores() + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How to verify: where, within which limits, on which interpreters, with which cache."""
@@ -43,7 +48,7 @@ class Settings:
     cache: Cache
     limits: Limits = field(default_factory=Limits)
     interpreters: tuple[Interpreter, ...] = field(default_factory=interpreters_at_hand)
-    jobs: int = field(default_factory=cores)
+    jobs: int = field(default_factory=default_jobs)
 
 
 class Work:

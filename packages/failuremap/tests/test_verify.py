@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import FILES
+from small_family import FILES
 
 from failuremap.digests import commitment
 from failuremap.errors import ArchiveError

@@ -25,11 +25,15 @@ class Buffers:
     @classmethod
     def of(cls, arrays: Sequence[Array]) -> Buffers:
         """The buffers of plain arrays of one dtype and size."""
-        first = arrays[0]
+        assert all(array.size == arrays[0].size for array in arrays), "kernels read one size"
+        return cls.starts(arrays)
+
+    @classmethod
+    def starts(cls, arrays: Sequence[Array]) -> Buffers:
+        """The buffers of plain arrays of one dtype and of any sizes."""
         for array in arrays:
             assert is_plain(array), "kernels read memory as it lies"
-            assert array.dtype == first.dtype, "kernels read one type"
-            assert array.size == first.size, "kernels read one size"
+            assert array.dtype == arrays[0].dtype, "kernels read one type"
         addresses = [array.__array_interface__["data"][0] for array in arrays]
         return cls(tuple(arrays), np.array(addresses, np.int64))
 

@@ -26,7 +26,7 @@ from onefold.exact.kernels.compiled import by_type, entry, inner
 from onefold.exact.kernels.numbers import decode, encode
 from onefold.exact.kernels.unsafe import array_at
 
-__all__ = ["LIMBS", "columns", "run"]
+__all__ = ["LIMBS", "column", "columns", "run"]
 
 LIMBS = 78
 """Room for 2**31 addends of 82 bits, and below the least float64 for the division to read on."""
@@ -57,12 +57,17 @@ def columns(
     limbs = np.zeros(LIMBS, np.int64)
     moved = addresses + start * out.itemsize
     for index in indices:
-        low, high, flags = LIMBS, 0, 0
-        for number in range(addresses.shape[0]):
-            value = decode(array_at(moved[number], index + 1, out)[index])
-            weight = np.int64(weights[number])
-            low, high, flags = _add(limbs, value, weight, low, high, flags)
-        out[index] = _finish(limbs, low, high, flags, divisor, out)
+        out[index] = column(limbs, moved, weights, index, divisor, out)
+
+
+@inner
+def column(limbs: Any, addresses: Any, weights: Any, index: int, divisor: int, like: Any) -> Any:
+    """The rounded quotient of the sum of one element of each of some arrays; limbs stay zero."""
+    low, high, flags = LIMBS, 0, 0
+    for number in range(addresses.shape[0]):
+        value = decode(array_at(addresses[number], index + 1, like)[index])
+        low, high, flags = _add(limbs, value, np.int64(weights[number]), low, high, flags)
+    return _finish(limbs, low, high, flags, divisor, like)
 
 
 @inner

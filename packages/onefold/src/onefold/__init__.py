@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onefold.contract import reduce_coordinates as reduce_coordinates
     from onefold.contract import reduce_replicas as reduce_replicas
     from onefold.errors import *  # noqa: F403
+    from onefold.exact import ExactPartial as ExactPartial
     from onefold.exact import mean_dense as mean_dense
     from onefold.exact import mean_sparse as mean_sparse
     from onefold.exact import sum_dense as sum_dense
@@ -38,6 +39,7 @@ _HOME = {
     "connect": "client",
     "reduce_coordinates": "contract",
     "reduce_replicas": "contract",
+    "ExactPartial": "exact",
     "mean_dense": "exact",
     "mean_sparse": "exact",
     "sum_dense": "exact",

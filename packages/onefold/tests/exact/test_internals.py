@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onefold.exact import blocks, certain, mean_dense, mean_sparse, sparse, sum_dense, sum_sparse
+from onefold.exact import blocks, certain, mean_dense, mean_sparse, sum_dense, sum_sparse
 from onefold.exact.blocks import boxes
 from onefold.exact.certain import Addends, exact_quotients
 from onefold.exact.entries import Entries
@@ -312,7 +312,7 @@ def test_bits_do_not_depend_on_blocks(dtype, monkeypatch):
     whole = results()
     for block in (1, 2, 4, 7):
         monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block)
-        monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", block)
+
         monkeypatch.setattr(certain, "_BATCH", block)
         assert results() == whole
 

@@ -1,8 +1,9 @@
 """Sparse entries dealt out to buckets of neighbouring coordinates, on several threads.
 
 Two passes over the coordinates: one counts how many entries of each piece of the input go to each
-bucket, which tells where each piece has to put its own, and one puts them there. So threads write to
-places of their own and need no locks, and the entries of a bucket stand in the order of the input.
+bucket, which tells where each piece has to put its own, and one puts them there. So threads write
+to places of their own and need no locks, and the entries of a bucket stand in the order of the
+input.
 
 Most keys may lie close together and a few far away; a sample of the keys tells where most are, and
 only that range is divided evenly.
@@ -64,7 +65,12 @@ class Buckets:
 
 
 def in_buckets(
-    coordinates: Sequence[Array], values: Values, dtype: np.dtype[np.generic], threads: int
+    coordinates: Sequence[Array],
+    values: Values,
+    dtype: np.dtype[np.generic],
+    threads: int,
+    *,
+    key: np.dtype[np.generic] | None = None,
 ) -> Buckets:
     """Deal out entries.
 
@@ -73,6 +79,7 @@ def in_buckets(
         values: Gives the values of a part's entries, of ``dtype``.
         dtype: The type of the values.
         threads: How many to use.
+        key: The type of keys; the default is the narrower one that fits.
     """
     from onefold.exact import kernels  # noqa: PLC0415  # Numba is loaded when it is needed
 
@@ -95,13 +102,16 @@ def in_buckets(
     np.cumsum(places[:-1], axis=0, out=places[1:])
     places[0] = 0
     places += starts[:-1]
-    keys = np.empty(entries, np.uint32 if most - base < 2**32 else np.uint64)
-    out = np.empty(entries, dtype)
+    if key is None:
+        key = np.dtype(np.uint32 if most - base < 2**32 else np.uint64)
+    keys, out = np.empty(entries, key), np.empty(entries, dtype)
+    bits = np.dtype(f"u{dtype.itemsize}")
 
     def put_piece(number: int) -> None:
         part, chosen = pieces[number]
         own = coordinates[part][chosen]
-        kernels.scatter(own, values(part, chosen), base, low, shift, places[number], keys, out)
+        own_values = values(part, chosen).view(bits)
+        kernels.scatter(own, own_values, base, low, shift, places[number], keys, out.view(bits))
 
     in_pieces(put_piece, len(pieces), threads)
     return Buckets(base, keys, out, starts)

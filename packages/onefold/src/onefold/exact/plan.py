@@ -63,7 +63,7 @@ class IntegerPlan:
     """How to sum integers."""
 
     def reduce(self, buffers: Buffers, start: int, out: Array) -> int:
-        """Fill ``out`` (flat) from element ``start`` on; returns where a sum does not fit, or -1."""
+        """Fill ``out`` (flat) from element ``start`` on; returns the first misfit, or -1."""
         from onefold.exact import kernels  # noqa: PLC0415
 
         return int(kernels.sum_integers(buffers.addresses, start, out))

@@ -133,7 +133,11 @@ def thread_count(threads: object = None) -> int:
 def _default_threads() -> int:
     wanted = os.environ.get("ONEFOLD_THREADS")
     if not wanted:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if not wanted.isdecimal() or int(wanted) < 1:
         raise InvalidInput(f"ONEFOLD_THREADS must be a positive integer, not {wanted!r}")
     return int(wanted)

@@ -34,9 +34,7 @@ _Fill: TypeAlias = Callable[[Entries, int, Array], None]
 """From entries and a divisor to the rows of the result, one for each group."""
 
 
-def reduce_slowly(
-    parts: list[Sparse], weighting: Weighting, dtype: np.dtype[np.generic]
-) -> Sparse:
+def reduce_slowly(parts: list[Sparse], weighting: Weighting, dtype: np.dtype[np.generic]) -> Sparse:
     """The sums or means of parts of one dtype and row shape.
 
     Raises:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from onefold.errors import InvalidUpdate, Mismatch, NoContributions
 from onefold.exact.buckets import Buckets, in_buckets
 from onefold.exact.buffers import Buffers, plain, storage
 from onefold.exact.integers import sum_overflow
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan, plan_for
-from onefold.exact.pool import in_pieces, thread_count
+from onefold.exact.pool import thread_count
 from onefold.exact.slow_sparse import reduce_slowly
 from onefold.exact.weighting import Weighting, listed
 from onefold.update import Array, Sparse
@@ -112,8 +113,9 @@ def _payload(part: Sparse, plan: Plan) -> np.dtype[np.generic] | None:
         return None if part.values.dtype == np.uint64 else np.dtype(np.int64)
     if not plan.products_exact:
         return None
-    weighted = bool((plan.weights != 1).any())
-    return np.dtype(np.float64 if weighted or part.values.dtype == np.float64 else np.float32)
+    unweighted = bool((plan.weights == 1).all())
+    is_single = part.values.dtype == np.float32 and unweighted
+    return np.dtype(np.float32 if is_single else np.float64)
 
 
 def _reduce_numbers(
@@ -133,8 +135,10 @@ def _reduce_numbers(
             np.multiply(values, plan.weights[number], out=values)
         return values
 
-    buckets = in_buckets([part.coordinates for part in parts], values_of, payload, threads)
-    results = storage(np.empty(0, dtype)).dtype
+    wide = None if payload == np.float32 else np.dtype(np.uint64)
+    coordinates = [part.coordinates for part in parts]
+    buckets = in_buckets(coordinates, values_of, payload, threads, key=wide)
+    results = _result_type(dtype, payload)
     seen = buckets.values.view(results)
     counts, misfits = np.empty((2, buckets.count), np.int64)
 
@@ -152,18 +156,48 @@ def _reduce_numbers(
         )
 
     buckets.for_each(add_up, threads)
-    if dtype.kind in "iu" and (misfits >= 0).any():
+    if (misfits >= 0).any() and dtype.kind in "iu":
         bucket = int(np.argmax(misfits >= 0))
         key = int(buckets.keys[buckets.starts[bucket] + misfits[bucket]])
         _raise_overflow(parts, buckets.base + key)
+    found, sums = _brought_together(buckets, seen, counts, threads)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type
+        sums64 = cast("npt.NDArray[np.int64]", sums)
+        misfit = (sums64 < limits.min) | (sums64 > limits.max)
+        if misfit.any():
+            _raise_overflow(parts, int(found[np.argmax(misfit)]))
+    elif results == np.uint32:
+        sums = sums.view(np.float32)
+    with np.errstate(over="ignore"):
+        return found, sums.astype(dtype, copy=False)
+
+
+def _result_type(
+    dtype: np.dtype[np.generic], payload: np.dtype[np.generic]
+) -> np.dtype[np.generic]:
+    """The type of the kernels' results, of which there are few, since each is compiled."""
+    if payload == np.int64:
+        return payload
+    return np.dtype(np.uint32) if dtype.itemsize == 2 else dtype
+
+
+def _brought_together(
+    buckets: Buckets, results: Array, counts: npt.NDArray[np.int64], threads: int
+) -> tuple[Array, Array]:
+    """The coordinates and results of all buckets, end to end."""
+    from onefold.exact import kernels  # noqa: PLC0415
+
     places = np.append(0, np.cumsum(counts))
-    coordinates, sums = np.empty(places[-1], np.int64), np.empty(places[-1], results)
-    ratio = payload.itemsize // results.itemsize
+    coordinates, sums = np.empty(places[-1], np.int64), np.empty(places[-1], results.dtype)
+    bits = np.dtype(f"u{results.itemsize}")
+    ratio = buckets.values.itemsize // results.itemsize
+    source, target = results.view(bits), sums.view(bits)
 
     def emit(first: int, last: int) -> None:
         kernels.emit(
             buckets.keys,
-            seen,
+            source,
             buckets.starts,
             places,
             first,
@@ -171,11 +205,11 @@ def _reduce_numbers(
             buckets.base,
             ratio,
             coordinates,
-            sums,
+            target,
         )
 
     buckets.for_each(emit, threads)
-    return coordinates, sums.view(dtype)
+    return coordinates, sums
 
 
 def _reduce_rows(
@@ -192,7 +226,11 @@ def _reduce_rows(
         return numbers
 
     buckets = in_buckets(
-        [part.coordinates for part in parts], numbers_of, np.dtype(np.int64), threads
+        [part.coordinates for part in parts],
+        numbers_of,
+        np.dtype(np.int64),
+        threads,
+        key=np.dtype(np.uint64),
     )
     counts = np.empty(buckets.count, np.int64)
 
@@ -229,7 +267,7 @@ def _reduce_rows(
             addresses.addresses,
             plan.weights,
             plan.divisor,
-            plan.spread,
+            plan.spread >= 0,
             plan.products_exact,
             coordinates,
             out,

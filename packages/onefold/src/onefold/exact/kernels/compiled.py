@@ -22,35 +22,29 @@ from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numba.extending
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-__all__ = ["ENTRIES", "by_type", "cache_directory", "entry", "inner"]
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+__all__ = ["by_type", "cache_directory", "entry", "inner"]
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
-ENTRIES: list[Any] = []
-"""Every kernel that Python calls."""
 
-
-def inner(function: _Function) -> _Function:
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only kernels call; its code becomes part of theirs."""
-    compiled: _Function = numba.njit(**_OPTIONS)(function)
+    compiled: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
     return compiled
 
 
-def entry(function: _Function) -> _Function:
+def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel that Python calls, and keep its code."""
     compiled: Any = numba.njit(**_OPTIONS)(function)
     if cache_directory() is not None:
         compiled._cache = _KernelCache(function)  # noqa: SLF001  # what cache=True does, with ours
-    ENTRIES.append(compiled)
-    result: _Function = compiled
+    result: Callable[..., Any] = compiled
     return result
 
 
@@ -93,7 +87,7 @@ def _source_hash() -> str:
     return hasher.hexdigest()
 
 
-class _Locator(_CacheLocator):  # type: ignore[misc]  # Numba ships no types
+class _Locator(_CacheLocator):
     """Tells Numba our directory and our stamp."""
 
     def __init__(self, function: FunctionType) -> None:
@@ -109,13 +103,13 @@ class _Locator(_CacheLocator):  # type: ignore[misc]  # Numba ships no types
         return str(self._line)
 
     @classmethod
-    def from_function(cls, py_func: FunctionType, py_file: str) -> _Locator:  # noqa: ARG003
+    def from_function(cls, py_func: FunctionType, py_file: str) -> _Locator:
         return cls(py_func)
 
 
-class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
+class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl

@@ -38,7 +38,7 @@ from onefold.exact.kernels.numbers import (
 )
 from onefold.exact.kernels.unsafe import array_at, fma
 
-__all__ = ["BLOCK", "begin_scratch", "reduce_block", "reduce_dense"]
+__all__ = ["BLOCK", "add_twos", "begin_scratch", "finish_block", "finish_pair", "reduce_dense"]
 
 BLOCK = 1024
 """Elements in a block: their pairs fill half of the smallest first level cache, 32 KiB."""
@@ -79,7 +79,7 @@ def reduce_dense(
     doubtful = 0
     for first in range(0, out.shape[0], BLOCK):
         block = out[first : first + BLOCK]
-        found = reduce_block(
+        found = _reduce_block(
             moved, weights, divisor, block, doubts[doubtful:], spread, products_exact, scratch
         )
         for index in range(doubtful, doubtful + found):
@@ -91,12 +91,12 @@ def reduce_dense(
 
 @inner
 def begin_scratch() -> Any:
-    """What :func:`reduce_block` works in: the two halves of the pairs."""
+    """What :func:`finish_block` works in: the two halves of the pairs."""
     return np.empty(BLOCK), np.empty(BLOCK)
 
 
 @inner
-def reduce_block(
+def _reduce_block(
     addresses: Any,
     weights: Any,
     divisor: int,
@@ -107,9 +107,27 @@ def reduce_block(
     scratch: Any,
 ) -> int:
     """As :func:`reduce_dense`, for one block."""
-    totals, lows = scratch
     if spread >= 0:
-        _add_all(addresses, weights, totals, out, np.int32(spread))
+        _add_eights(addresses, weights, scratch[0], out, np.int32(spread))
+    return finish_block(
+        addresses, weights, divisor, out, doubts, spread >= 0, products_exact, scratch
+    )
+
+
+@inner
+def finish_block(
+    addresses: Any,
+    weights: Any,
+    divisor: int,
+    out: Any,
+    doubts: Any,
+    is_added: bool,
+    products_exact: bool,
+    scratch: Any,
+) -> int:
+    """Round a block whose totals have been added in one float64, or else add pairs first."""
+    totals, lows = scratch
+    if is_added:
         found = _finish_totals(totals, divisor, out)
         if found * _TOLERATED <= out.shape[0]:
             return _list_doubts(totals, out.shape[0], doubts) if found else 0
@@ -132,12 +150,18 @@ def _list_doubts(totals: Any, size: int, doubts: Any) -> int:
 
 
 @inner
-def _add_all(addresses: Any, weights: Any, totals: Any, out: Any, spread: int) -> None:
-    count = addresses.shape[0]
+def _add_eights(addresses: Any, weights: Any, totals: Any, out: Any, spread: int) -> None:
     number = 0
-    while count - number >= 8:
+    while addresses.shape[0] - number >= 8:
         _add_eight(addresses, weights, number, totals, out, spread)
         number += 8
+    add_twos(addresses, weights, number, totals, out)
+
+
+@inner
+def add_twos(addresses: Any, weights: Any, number: int, totals: Any, out: Any) -> None:
+    """Add the arrays from ``number`` on to the totals, in one float64."""
+    count = addresses.shape[0]
     while count - number >= 2:
         _add_two(addresses, weights, number, totals, out)
         number += 2
@@ -216,12 +240,12 @@ def _are_near(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, sp
         return lambda a, b, c, d, e, f, g, h, spread: True
     shift = np.int32(7 if a == types.uint16 else 23)
 
-    def compare(
-        a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, spread: Any
-    ) -> Any:
+    def compare(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, spread: Any) -> Any:
         sa, sb, sc, sd = _size(a), _size(b), _size(c), _size(d)
         se, sf, sg, sh = _size(e), _size(f), _size(g), _size(h)
-        least = _least(_least(_least(sa, sb), _least(sc, sd)), _least(_least(se, sf), _least(sg, sh)))
+        least = _least(
+            _least(_least(sa, sb), _least(sc, sd)), _least(_least(se, sf), _least(sg, sh))
+        )
         most = _most(_most(_most(sa, sb), _most(sc, sd)), _most(_most(se, sf), _most(sg, sh)))
         return np.int32((most >> shift) - np.int32(np.uint32(least) >> np.uint32(shift))) <= spread
 

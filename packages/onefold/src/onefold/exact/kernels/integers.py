@@ -93,7 +93,7 @@ def finish_integers(sums: Any, uppers: Any, out: Any) -> Any:
     limits = np.iinfo(str(out.dtype))
     low, high = np.int64(limits.min), np.int64(limits.max)
 
-    def finish(sums: Any, uppers: Any, out: Any) -> int:  # noqa: ARG001
+    def finish(sums: Any, uppers: Any, out: Any) -> int:
         found = -1
         for index in range(out.shape[0] - 1, -1, -1):
             out[index] = sums[index]

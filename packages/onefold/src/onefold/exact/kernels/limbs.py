@@ -41,9 +41,7 @@ _NAN, _PLUS, _MINUS, _NOT_NEGATIVE_ZERO = 1, 2, 4, 8
 
 
 @entry
-def columns(
-    addresses: Any, weights: Any, divisor: int, start: int, out: Any, indices: Any
-) -> None:
+def columns(addresses: Any, weights: Any, divisor: int, start: int, out: Any, indices: Any) -> None:
     """Put the quotients of the sums of some elements of some arrays into ``out``.
 
     Args:
@@ -217,13 +215,13 @@ def any_set(limbs: Any, low: int, high: int) -> bool:
 def _bit_length(value: int) -> int:
     """Of a number below 2**62; float64 has the length of one below 2**53 as its exponent."""
     upper = value >> 31
-    part = upper if upper else value
+    part = upper or value
     exponent = np.float64(part).view(np.int64) >> 52
     return (exponent - 1022 if part else 0) + (31 if upper else 0)
 
 
 @by_type
-def from_integer(size: Any, exponent: Any, negative: Any, like: Any) -> Any:  # noqa: ARG001
+def from_integer(size: Any, exponent: Any, negative: Any, like: Any) -> Any:
     """``size * 2**exponent``, where the last bit of ``size`` is sticky, in the type of ``like``."""
     if like.dtype == types.float64:
         return lambda size, exponent, negative, like: _nearest(size, exponent, negative)

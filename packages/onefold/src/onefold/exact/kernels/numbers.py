@@ -101,16 +101,21 @@ def decode(stored: Any) -> Any:
 
 
 @by_type
-def encode(value: Any, like: Any) -> Any:  # noqa: ARG001
-    """A float64, exact or rounded to odd, in the type that ``like`` has, rounded once."""
+def encode(value: Any, like: Any) -> Any:
+    """A float64, exact or rounded to odd, in the type that ``like`` has, rounded once.
+
+    uint32 stands for a float32 rounded to odd, which can be rounded to 16 bits later.
+    """
     if like.dtype == types.float64:
         return lambda value, like: value
     if like.dtype == types.float32:
         return lambda value, like: np.float32(value)
+    if like.dtype == types.uint32:
+        return lambda value, like: np.float32(_single_to_odd(value)).view(np.uint32)
     if like.dtype == types.int16:
         return lambda value, like: single_to_half(_single_to_odd(value))
 
-    def encode_bfloat16(value: Any, like: Any) -> Any:  # noqa: ARG001
+    def encode_bfloat16(value: Any, like: Any) -> Any:
         bits = np.int64(np.float32(_single_to_odd(value)).view(np.uint32))
         return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
@@ -129,7 +134,7 @@ def _single_to_odd(value: float) -> Any:
 
 
 @by_type
-def round_pair(high: Any, low: Any, like: Any) -> Any:  # noqa: ARG001
+def round_pair(high: Any, low: Any, like: Any) -> Any:
     """``high + low`` rounded once; where ``low`` is zero the sign of zero is kept."""
     if like.dtype == types.float64:
         return lambda high, low, like: high if low == 0 else high + low

@@ -1,8 +1,8 @@
 """Sums of sparse entries whose values are rows of numbers.
 
-Rows are not moved: entries are sorted with the number of their row (its part, and its place in that)
-and then every group of equal coordinates is a dense sum over the addresses of its rows, by the very
-kernels that sum dense arrays.
+Rows are not moved: entries are sorted with the number of their row (its part, and its place in
+that) and then every group of equal coordinates is a dense sum over the addresses of its rows, by
+the functions that sum dense arrays, though two rows at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onefold.exact.kernels.compiled import entry, inner
-from onefold.exact.kernels.dense import BLOCK, begin_scratch, reduce_block
+from onefold.exact.kernels.dense import BLOCK, add_twos, begin_scratch, finish_block
 from onefold.exact.kernels.integers import add_integers
 from onefold.exact.kernels.limbs import LIMBS, column
 
@@ -31,7 +31,7 @@ def reduce_rows(
     addresses: Any,
     weights: Any,
     divisor: int,
-    spread: int,
+    is_added: bool,
     products_exact: bool,
     coordinates: Any,
     out: Any,
@@ -46,8 +46,8 @@ def reduce_rows(
         addresses: Where the rows of each part start.
         weights: float64, one for each part.
         divisor: From 1 to 2**53.
-        spread: As for :func:`~onefold.exact.kernels.dense.reduce_dense`.
-        products_exact: As there.
+        is_added: Whether to try one float64 before pairs.
+        products_exact: Whether a float64 holds every product of a weight and a value.
         coordinates: Those of the whole result.
         out: The rows of the whole result, end to end in one row each.
     """
@@ -64,8 +64,10 @@ def reduce_rows(
         moved, chosen = row_addresses[:count], row_weights[:count]
         for start in range(0, out.shape[1], BLOCK):
             block = out[place, start : start + BLOCK]
-            found = reduce_block(
-                moved, chosen, divisor, block, doubts, spread, products_exact, scratch
+            if is_added:
+                add_twos(moved, chosen, 0, scratch[0], block)
+            found = finish_block(
+                moved, chosen, divisor, block, doubts, is_added, products_exact, scratch
             )
             for index in doubts[:found]:
                 block[index] = column(limbs, moved, chosen, index, divisor, block)

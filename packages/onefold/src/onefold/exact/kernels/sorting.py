@@ -1,9 +1,9 @@
 """Entries brought together by coordinate: dealt out to buckets, and sorted within a bucket.
 
 A *key* is what a coordinate is above the least one, without sign. Equal keys share a bucket, and
-buckets are in the order of their keys, so each can be finished by itself, on any thread. Buckets are
-equal ranges of keys, but for the first and the last, which take all that lies outside of where most
-keys are; so a few far outliers do not push all others into one bucket.
+buckets are in the order of their keys, so each can be finished by itself, on any thread. Buckets
+are equal ranges of keys, but for the first and the last, which take all that lies outside of where
+most keys are; so a few far outliers do not push all others into one bucket.
 
 Within a bucket entries are sorted by counting: dealt out again by the leading bits of their keys,
 which leaves one or two to a place if keys are spread evenly; where more are left that is done

@@ -2,10 +2,10 @@
 
 A bucket whose keys lie close together is added up in a table with a place for every key that there
 could be; keys need no sorting then. Any other is sorted, and runs of equal keys are added up. What
-is kept of a sum (its *state*, two numbers) depends on the type, as in the dense kernels: one float64
-that becomes NaN when it is not exact, a pair of float64, or for integers the sum and the sum of the
-upper halves. If any sum of a table is in doubt the bucket is sorted after all, so that all addends
-of that key stand together; the limbs take it from there.
+is kept of a sum (its *state*, two numbers) depends on the type, as in the dense kernels: one
+float64 that becomes NaN when it is not exact, a pair of float64, or for integers the sum and the
+sum of the upper halves. If any sum of a table is in doubt the bucket is sorted after all, so that
+all addends of that key stand together; the limbs take it from there.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def sum_buckets(
         first: The first bucket.
         last: The one after the last.
         divisor: From 1 to 2**53.
-        results: ``values``, seen as the type of the results: those of a bucket begin where the
-            bucket does. Its keys are put where its keys were.
+        results: ``values``, seen as the type of the results: float32, float64, int64, or uint32
+            for float32 rounded to odd. Those of a bucket begin where the bucket does, and their
+            keys are put where its keys were.
         counts: Gets the number of results of each bucket.
         misfits: Gets for each bucket the first result that its type does not hold, else -1.
     """
@@ -191,13 +192,13 @@ def begin_table(values: Any) -> Any:
     """Empty states, in two arrays, and which of them are in use."""
     if values.dtype == types.int64:
 
-        def integers(values: Any) -> Any:  # noqa: ARG001
+        def integers(values: Any) -> Any:
             states = np.zeros(_TABLE, np.int64)
             return states, np.zeros(_TABLE, np.int64), np.zeros(_TABLE, np.uint8)
 
         return integers
 
-    def floats(values: Any) -> Any:  # noqa: ARG001
+    def floats(values: Any) -> Any:
         return np.full(_TABLE, -0.0), np.zeros(_TABLE), np.zeros(_TABLE, np.uint8)
 
     return floats
@@ -233,29 +234,19 @@ def finish(state: Any, more_state: Any, divisor: Any, like: Any) -> Any:
             return finish_pair(state, more_state, divisor, like)
 
         return of_pair
-    limits = np.iinfo(str(like.dtype))
-    low, high = np.int64(limits.min), np.int64(limits.max)
 
-    def of_integers(state: Any, more_state: Any, divisor: Any, like: Any) -> Any:  # noqa: ARG001
+    def of_integers(state: Any, more_state: Any, divisor: Any, like: Any) -> Any:
         upper = more_state + ((state - (more_state << 32)) >> 32)
-        fits = (upper >= -(2**31)) & (upper < 2**31) & (state >= low) & (state <= high)
-        return cast_like(state, like), fits
+        return state, (upper >= -(2**31)) & (upper < 2**31)
 
     return of_integers
-
-
-@by_type
-def cast_like(value: Any, like: Any) -> Any:  # noqa: ARG001
-    """An integer in the type of ``like``."""
-    kind = getattr(np, str(like.dtype))
-    return lambda value, like: kind(value)
 
 
 @by_type
 def settle(limbs: Any, values: Any, first: Any, last: Any, divisor: Any, like: Any) -> Any:
     """The result by limbs; integers that do not fit have none."""
     if values.dtype == types.int64:
-        return lambda limbs, values, first, last, divisor, like: cast_like(0, like)
+        return lambda limbs, values, first, last, divisor, like: np.int64(0)
     return lambda limbs, values, first, last, divisor, like: run(
         limbs, values, first, last, divisor, like
     )

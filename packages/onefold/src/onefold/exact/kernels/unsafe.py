@@ -31,7 +31,7 @@ from onefold.exact.kernels.compiled import inner
 __all__ = ["array_at", "fma", "half_to_single", "single_to_half"]
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # Numba ships no types
+@intrinsic
 def _pointer(_context: Any, _address: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
@@ -45,7 +45,7 @@ def array_at(address: int, size: int, like: Any) -> Any:
     return carray(_pointer(address), (size,), like.dtype)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
     """``x * y + z``, rounded once."""
 
@@ -55,7 +55,7 @@ def fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def half_to_single(_context: Any, _bits: Any) -> Any:
     """The value of float16 bits, exactly."""
 
@@ -65,7 +65,7 @@ def half_to_single(_context: Any, _bits: Any) -> Any:
     return types.float32(types.int16), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def single_to_half(_context: Any, _value: Any) -> Any:
     """The float16 bits of a float32, rounded to nearest even."""
 

@@ -114,7 +114,7 @@ def test_there_is_no_cycle():
 
 def test_importing_onefold_is_light():
     """``import onefold`` loads none of the heavy or optional libraries, nor NumPy itself."""
-    heavy = ["torch", "ray", "pyarrow", "typer", "rich", "matplotlib", "numpy", "sqlite3"]
+    heavy = ["torch", "ray", "pyarrow", "typer", "rich", "matplotlib", "numba", "numpy", "sqlite3"]
     code = f"import sys, onefold; print([m for m in {heavy} if m in sys.modules])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

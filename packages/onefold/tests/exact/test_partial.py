@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from random import Random
 
 import numpy as np
@@ -17,7 +18,7 @@ from onefold.errors import InvalidInput, InvalidUpdate, Mismatch, NoContribution
 
 
 def tree(leaves, make, rng):
-    """The leaves added to random partial sums, merged in random order, through bytes now and then."""
+    """The leaves in random partial sums, merged in random order, through bytes now and then."""
     partials = [make() for _ in range(3)]
     for leaf, weight in leaves:
         rng.choice(partials).add(leaf, weight)
@@ -51,12 +52,15 @@ def test_a_tree_of_sparse_sums_is_the_flat_sum(name):
     """Rows and numbers alike, duplicates within a part included."""
     rng = Random(name)
     kind = "ties" if name in FORMATS else "small"
-    for row in ((), (2,)):
+    rows: tuple[tuple[int, ...], ...] = ((), (2,))
+    for row in rows:
         parts = one_each(hard_arrays(name, kind, 5, 6, seed=3), rng)
         parts += [Sparse(p.coordinates[[0, 0, 1]], p.values[[1, 1, 0]]) for p in parts[:2]]
         if row:
             parts = [Sparse(p.coordinates, np.stack([p.values] * 2, axis=1)) for p in parts]
-        got = tree([(part, 1) for part in parts], lambda: ExactPartial.sparse(name, row), rng)
+        got = tree(
+            [(part, 1) for part in parts], functools.partial(ExactPartial.sparse, name, row), rng
+        )
         check(got.sum(), by_coordinate(parts), name, parts[0])
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ONEFOLD = Path(sys.executable).with_name("onefold")
-COMMANDS = ("", "serve", "run", "status")
+COMMANDS = ("", "serve", "run", "status", "warmup")
 
 
 def help_of(command: str) -> str:

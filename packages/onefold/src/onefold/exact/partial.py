@@ -20,6 +20,7 @@ from onefold.exact.certain import integers_of
 from onefold.exact.groups import Groups, reduce_pairs
 from onefold.exact.integers import sum_overflow
 from onefold.exact.pairs import Pair
+from onefold.exact.partial_bytes import Contents, read, write
 from onefold.exact.running import RunningSums
 from onefold.exact.stored import add_stored, terms
 from onefold.update import DTYPES, Array, Sparse, as_tensor_array, check_weight
@@ -124,9 +125,8 @@ class ExactPartial:
 
     def to_bytes(self) -> bytes:
         """All of it, for :meth:`from_bytes`, on any machine."""
-        from onefold.exact.partial_bytes import write  # noqa: PLC0415  # it knows this class
-
-        return write(self)
+        contents = (self.dtype, self.shape, self.coordinates, self.sums, self.count, self.weight)
+        return write(Contents(*contents))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ExactPartial:
@@ -135,9 +135,10 @@ class ExactPartial:
         Raises:
             InvalidInput: The bytes are something else; nothing in them is trusted.
         """
-        from onefold.exact.partial_bytes import read  # noqa: PLC0415
-
-        return read(data)
+        contents = read(data)
+        partial = cls(contents.dtype, contents.shape, contents.coordinates, contents.sums)
+        partial.count, partial.weight = contents.count, contents.weight
+        return partial
 
     def _add_array(self, array: Array, weight: int) -> None:
         flat = array.reshape(-1) if array.flags.c_contiguous else array.flat

@@ -12,23 +12,36 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from onefold.errors import InvalidInput
-from onefold.exact.partial import ExactPartial
 from onefold.exact.running import MINUS, NAN, PLUS, Long, RunningSums
 from onefold.update import DTYPES, Array
 
-__all__ = ["read", "write"]
+__all__ = ["Contents", "read", "write"]
 
 _MAGIC = b"ONEFOLD-PARTIAL-1\n"
 _LONG_BYTES_MAX = 512
 _FIELDS = {"dtype", "shape", "entries", "pairs", "longs", "count", "weight"}
 
 
-def write(partial: ExactPartial) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that a partial sum consists of."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    coordinates: npt.NDArray[np.int64] | None
+    sums: RunningSums
+    count: int
+    weight: int
+
+
+def write(partial: Contents) -> bytes:
     """The bytes of a partial sum."""
     sums, coordinates = partial.sums, partial.coordinates
     longs = sorted(sums.longs.items())
@@ -62,7 +75,7 @@ def write(partial: ExactPartial) -> bytes:
     )
 
 
-def read(data: bytes) -> ExactPartial:
+def read(data: bytes) -> Contents:
     """The partial sum that the bytes are.
 
     Raises:
@@ -85,9 +98,8 @@ def read(data: bytes) -> ExactPartial:
     sums = RunningSums(_finite(reader, size), _finite(reader, size) if header["pairs"] else None)
     sums.longs = _longs(reader, cast("int", header["longs"]), size)
     _require(reader.is_done(), "there are bytes left over")
-    partial = ExactPartial(DTYPES[cast("str", header["dtype"])], shape, coordinates, sums)
-    partial.count, partial.weight = cast("int", header["count"]), cast("int", header["weight"])
-    return partial
+    count, weight = cast("int", header["count"]), cast("int", header["weight"])
+    return Contents(DTYPES[cast("str", header["dtype"])], shape, coordinates, sums, count, weight)
 
 
 def _header(text: bytes) -> dict[str, object]:

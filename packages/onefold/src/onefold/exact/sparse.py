@@ -218,8 +218,6 @@ def _reduce_rows(
     from onefold.exact import kernels  # noqa: PLC0415
 
     rows = [plain(part.values) for part in parts]
-    row = parts[0].row
-    addresses = Buffers.starts(rows)
 
     def numbers_of(number: int, chosen: slice) -> Array:
         numbers: Array = np.arange(chosen.start, chosen.stop) | number << kernels.ROW_BITS
@@ -238,45 +236,50 @@ def _reduce_rows(
         kernels.sort_buckets(buckets.keys, buckets.values, buckets.starts, first, last, counts)
 
     buckets.for_each(sort, threads)
-    places = np.append(0, np.cumsum(counts))
-    coordinates = np.empty(places[-1], np.int64)
-    result = np.empty((int(places[-1]), *row), dtype)
-    out = storage(result).reshape(int(places[-1]), math.prod(row))
+    result = np.empty((int(counts.sum()), *parts[0].row), dtype)
     misfits: list[int] = []
-
-    def reduce(first: int, last: int) -> None:
-        bounds = (buckets.starts[first], buckets.starts[last], places[first])
-        if isinstance(plan, IntegerPlan):
-            misfit = kernels.integer_rows(
-                buckets.keys,
-                buckets.values,
-                bounds,
-                buckets.base,
-                addresses.addresses,
-                coordinates,
-                out,
-            )
-            if misfit >= 0:
-                misfits.append(int(coordinates[misfit]))
-            return
-        kernels.reduce_rows(
-            buckets.keys,
-            buckets.values,
-            bounds,
-            buckets.base,
-            addresses.addresses,
-            plan.weights,
-            plan.divisor,
-            plan.spread >= 0,
-            plan.products_exact,
-            coordinates,
-            out,
-        )
-
-    buckets.for_each(reduce, threads)
+    coordinates = _summed_rows(
+        buckets, counts, Buffers.starts(rows), plan, result, misfits, threads
+    )
     if misfits:
         _raise_overflow(parts, min(misfits))
     return coordinates, result
+
+
+def _summed_rows(  # noqa: PLR0913, PLR0917  # all that a kernel needs
+    buckets: Buckets,
+    counts: npt.NDArray[np.int64],
+    rows: Buffers,
+    plan: Plan,
+    result: Array,
+    misfits: list[int],
+    threads: int,
+) -> npt.NDArray[np.int64]:
+    """Fill ``result`` from sorted entries, and return the coordinates of its rows."""
+    from onefold.exact import kernels  # noqa: PLC0415
+
+    places = np.append(0, np.cumsum(counts))
+    coordinates = np.empty(places[-1], np.int64)
+    out = storage(result).reshape(int(places[-1]), math.prod(result.shape[1:]))
+
+    def reduce(first: int, last: int) -> None:
+        bounds = (buckets.starts[first], buckets.starts[last], places[first])
+        entries = (buckets.keys, buckets.values, bounds, buckets.base, rows.addresses)
+        if isinstance(plan, FloatPlan):
+            kernels.reduce_rows(
+                *entries,
+                plan.weights,
+                plan.divisor,
+                plan.spread >= 0,
+                plan.products_exact,
+                coordinates,
+                out,
+            )
+        elif (misfit := kernels.integer_rows(*entries, coordinates, out)) >= 0:
+            misfits.append(int(coordinates[misfit]))
+
+    buckets.for_each(reduce, threads)
+    return coordinates
 
 
 def _raise_overflow(parts: list[Sparse], coordinate: int) -> NoReturn:

@@ -95,6 +95,19 @@ def test_any_offset_of_an_aligned_buffer():
         assert not out[offset + 100 :].any()
 
 
+@floats
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_what_is_read_again_by_a_later_tier_has_not_been_written_over(name, count):
+    """Where ``out`` is an input, each tier still sees the addends, on any number of threads."""
+    rng = np.random.default_rng(SEED)
+    for spread in (0, 12, 100):
+        arrays = [values(rng, PIECE + 3, name, spread) for _ in range(count)]
+        expected = slowly(arrays, Weighting.sum(count))
+        for threads in (1, 3):
+            copies = [array.copy() for array in arrays]
+            same_bits(onefold.sum_dense(copies, copies[-1], threads=threads), expected)
+
+
 KEYS = {
     "few": lambda rng, size: rng.integers(0, 50, size),
     "dense": lambda rng, size: rng.integers(-size, size, size),

@@ -115,7 +115,7 @@ def _reduce(
     plan = plan_for(arrays[0].dtype, result.dtype, weighting)
     if plan is None:
         reduce_slowly(arrays, weighting, result)
-    elif all(is_plain(array) for array in (*arrays, result)):
+    elif _is_direct(arrays, result):
         _reduce_in_place(arrays, result, plan, threads)
     else:
         _reduce_copies(arrays, result, plan, threads)
@@ -123,6 +123,16 @@ def _reduce(
         out[...] = result
         return out
     return result
+
+
+def _is_direct(arrays: Sequence[Array], result: Array) -> bool:
+    """Whether kernels can read and write all of it where it lies.
+
+    They read an addend again after a first tier has written its result, so none may be there.
+    """
+    return all(is_plain(array) for array in (*arrays, result)) and not any(
+        np.may_share_memory(result, array) for array in arrays
+    )
 
 
 def _reduce_in_place(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
@@ -142,7 +152,7 @@ def _reduce_in_place(arrays: Sequence[Array], result: Array, plan: Plan, threads
 
 
 def _reduce_copies(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
-    """Arrays that kernels cannot read as they lie: copied box by box, several boxes at a time."""
+    """Arrays that kernels cannot read or write as they lie: by way of copies, box by box."""
     pieces = list(boxes(result.shape, COPIED_ELEMENTS))
     overflows: list[int] = []
 

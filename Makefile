@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
-.PHONY: help setup demo test verify lint format docs clean
+.PHONY: help setup demo test verify bench lint format docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -34,6 +34,9 @@ format: $(INSTALLED) ## Rewrite the code in the house format
 
 docs: $(INSTALLED) ## Rewrite docs/commands.md from the command line's --help
 	$(BIN)/python docs/commands.py > docs/commands.md
+
+bench: $(INSTALLED) ## Measure the kernels beside their peers and rewrite benchmarks/kernels.md
+	$(BIN)/python benchmarks/kernels.py
 
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 COMMANDS = {
-    "onefold": ("", "serve", "run", "status"),
+    "onefold": ("", "serve", "run", "status", "warmup"),
     "failuremap": (
         *("", "list", "show", "render", "try", "verify", "export", "import", "split"),
         *("verify-split", "new", "doctor"),

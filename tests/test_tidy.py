@@ -137,7 +137,8 @@ def test_neither_package_imports_the_other(package):
 def test_importing_is_light():
     """``import onefold`` and ``import failuremap`` load no heavy or optional library."""
     heavy = [
-        *("torch", "ray", "pyarrow", "typer", "rich", "matplotlib", "numpy", "sqlite3"),
+        *("torch", "ray", "pyarrow", "typer", "rich", "matplotlib", "numba", "numpy"),
+        "sqlite3",
         *("pandas", "jsonschema", "rfc8785"),
     ]
     code = f"import sys, onefold, failuremap; print([m for m in {heavy} if m in sys.modules])"

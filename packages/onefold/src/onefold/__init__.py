@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         UnknownWorker,
         ZeroWeight,
     )
-    from onefold.exact import mean_dense, mean_sparse, sum_dense, sum_sparse
+    from onefold.exact import ExactPartial, mean_dense, mean_sparse, sum_dense, sum_sparse
     from onefold.policy import Policy
     from onefold.receipt import Receipt, Status
     from onefold.server import Server
@@ -53,6 +53,7 @@ __all__ = [
     "Aggregator",
     "Client",
     "Damaged",
+    "ExactPartial",
     "Expired",
     "Fenced",
     "FlushToZero",
@@ -97,6 +98,7 @@ _HOME = {
     "connect": "client",
     "reduce_coordinates": "contract",
     "reduce_replicas": "contract",
+    "ExactPartial": "exact",
     "mean_dense": "exact",
     "mean_sparse": "exact",
     "sum_dense": "exact",

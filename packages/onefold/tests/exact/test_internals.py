@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onefold.exact import certain, dense, mean_dense, mean_sparse, sparse, sum_dense, sum_sparse
+from onefold.exact import blocks, certain, mean_dense, mean_sparse, sum_dense, sum_sparse
 from onefold.exact.blocks import boxes
 from onefold.exact.certain import Addends, exact_quotients
 from onefold.exact.entries import Entries
@@ -311,15 +311,15 @@ def test_bits_do_not_depend_on_blocks(dtype, monkeypatch):
 
     whole = results()
     for block in (1, 2, 4, 7):
-        monkeypatch.setattr(dense, "BLOCK_ELEMENTS", block)
-        monkeypatch.setattr(sparse, "BLOCK_ELEMENTS", block)
+        monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", block)
+
         monkeypatch.setattr(certain, "_BATCH", block)
         assert results() == whole
 
 
 def test_an_out_that_overlaps_an_input_is_still_right(monkeypatch):
     """The same array, one element along, and backwards: no block reads what another wrote."""
-    monkeypatch.setattr(dense, "BLOCK_ELEMENTS", 2)
+    monkeypatch.setattr(blocks, "BLOCK_ELEMENTS", 2)
     expected = np.arange(9.0) + 1
     for make in (lambda b: (b[:9], b[:9]), lambda b: (b[:9], b[1:]), lambda b: (b[:9], b[8::-1])):
         array, out = make(np.arange(10.0))

@@ -13,7 +13,7 @@ import sys
 import typer
 
 import onefold
-from onefold.cli import run, serve, status
+from onefold.cli import run, serve, status, warmup
 from onefold.errors import InvalidInput, OnefoldError
 
 __all__ = ["app", "main"]
@@ -35,6 +35,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("status")(status.status)
+app.command("warmup")(warmup.warmup)
 
 
 def _print_version(wanted: bool) -> None:

@@ -22,7 +22,7 @@ from onefold.exact.pairs import FloatArray, IndexArray
 from onefold.exact.rounding import narrow
 from onefold.update import Array
 
-__all__ = ["Addends", "Gather", "exact_quotients"]
+__all__ = ["Addends", "Gather", "exact_quotients", "integers_of", "rounded"]
 
 _BATCH = 2048
 
@@ -82,7 +82,7 @@ def _finite(
     totals = np.zeros(count, np.object_)
     negative = np.ones(count, np.bool_)
     for owner, values, weight in addends:
-        np.add.at(totals, owner, _integers(values) * weight)
+        np.add.at(totals, owner, integers_of(values) * weight)
         np.logical_and.at(negative, owner, np.signbit(values))
     denominator = divisor << _SCALE
     divide = _nearest if dtype == np.float64 else _odd
@@ -93,8 +93,16 @@ def _finite(
     ]
 
 
-def _integers(values: FloatArray) -> npt.NDArray[np.object_]:
-    """``values * 2**1126`` as Python's integers."""
+def rounded(totals: list[int], divisor: int, dtype: np.dtype[np.generic]) -> Array:
+    """``totals * 2**-1126 / divisor``, rounded once to a float type."""
+    divide = _nearest if dtype == np.float64 else _odd
+    denominator = divisor << _SCALE
+    values = [divide(total, denominator) if total else 0.0 for total in totals]
+    return narrow(np.array(values, np.float64), dtype)
+
+
+def integers_of(values: FloatArray) -> npt.NDArray[np.object_]:
+    """``values * 2**1126``, of finite values, as Python's integers."""
     fraction, exponent = np.frexp(values)
     mantissa = np.ldexp(fraction, 53).astype(np.int64).astype(np.object_)
     shift = (exponent + (_SCALE - 53)).astype(np.object_)

@@ -1,24 +1,24 @@
 """Sums and means of dense arrays of one shape and type.
 
-The arrays are read block by block and one after the other, in place: at any time only a few
-blocks of float64 exist besides the arrays and the result.
+Plain arrays are read where they lie, in ranges that go to several threads; others are copied, a
+block at a time. What the kernels do is in :mod:`onefold.exact.kernels.dense`; which of them, in
+:mod:`onefold.exact.plan`; what they leave out goes to :mod:`onefold.exact.slow_dense`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NoReturn, cast
 
 import numpy as np
 
 from onefold.errors import InvalidInput, InvalidUpdate, Mismatch, NoContributions
-from onefold.exact.blocks import BLOCK_ELEMENTS, boxes
-from onefold.exact.certain import Addends, exact_quotients
-from onefold.exact.finish import finish
-from onefold.exact.integers import WideSum, sum_overflow
-from onefold.exact.pairs import IndexArray, Pair
-from onefold.exact.stored import add_stored, terms
-from onefold.exact.subnormals import check_subnormals
+from onefold.exact.blocks import boxes
+from onefold.exact.buffers import Buffers, is_plain, plain, storage
+from onefold.exact.integers import sum_overflow
+from onefold.exact.plan import Plan, plan_for
+from onefold.exact.pool import in_pieces, thread_count
+from onefold.exact.slow_dense import reduce_slowly
 from onefold.exact.weighting import Weighting, listed
 from onefold.update import DTYPES, Array, refuse_mask
 
@@ -26,11 +26,16 @@ __all__ = ["mean_dense", "sum_dense"]
 
 _FLOAT64 = np.dtype(np.float64)
 
-_Kernel: TypeAlias = Callable[[list[Array], int], Array]
-"""From the arrays' blocks (any layout) and their flat start to the flat block of the result."""
+PIECE_ELEMENTS = 1 << 16
+"""What a thread takes at a time: some 0.1 ms of work, against some 10 us to take it."""
+
+COPIED_ELEMENTS = 1 << 13
+"""The same for arrays that are copied, so that the copies of all of them fit a cache."""
 
 
-def sum_dense(arrays: Iterable[Array], out: Array | None = None) -> Array:
+def sum_dense(
+    arrays: Iterable[Array], out: Array | None = None, *, threads: int | None = None
+) -> Array:
     """The correctly rounded sum of arrays, elementwise.
 
     Args:
@@ -38,6 +43,8 @@ def sum_dense(arrays: Iterable[Array], out: Array | None = None) -> Array:
             order. They are not changed.
         out: Where to put the result: of that shape and dtype, any layout. It may be one of the
             arrays. (If it overlaps one in another way, the result is computed beside it first.)
+        threads: How many to use at most; the default is ``ONEFOLD_THREADS``, else all processors.
+            The bits do not depend on it.
 
     Returns:
         ``out``, or a new array.
@@ -54,13 +61,15 @@ def sum_dense(arrays: Iterable[Array], out: Array | None = None) -> Array:
     checked = _check_arrays(arrays)
     weighting = Weighting.sum(len(checked))
     dtype = checked[0].dtype.newbyteorder("=")
-    return _reduce(
-        checked, out, dtype, _integer_sum if dtype.kind in "iu" else _quotient(weighting, dtype)
-    )
+    return _reduce(checked, weighting, out, dtype, thread_count(threads))
 
 
 def mean_dense(
-    arrays: Iterable[Array], weights: Iterable[object] | None = None, out: Array | None = None
+    arrays: Iterable[Array],
+    weights: Iterable[object] | None = None,
+    out: Array | None = None,
+    *,
+    threads: int | None = None,
 ) -> Array:
     """The correctly rounded mean of arrays, elementwise: divided once, after summing exactly.
 
@@ -69,6 +78,7 @@ def mean_dense(
         weights: An integer from 0 to 2**53 for each array; the divisor is their sum. An array of
             weight 0 is left out. Without weights each array counts once.
         out: As for :func:`sum_dense`, but float64 for integer arrays.
+        threads: As for :func:`sum_dense`.
 
     Returns:
         ``out``, or a new array: of the arrays' dtype, or float64 for integers.
@@ -85,50 +95,18 @@ def mean_dense(
     weighting = Weighting.mean(len(checked), weights)
     dtype = checked[0].dtype.newbyteorder("=")
     dtype = _FLOAT64 if dtype.kind in "iu" else dtype
-    return _reduce(
-        [checked[index] for index in weighting.selected], out, dtype, _quotient(weighting, dtype)
-    )
-
-
-def _integer_sum(blocks: list[Array], start: int) -> Array:
-    total = WideSum.of(blocks[0].reshape(-1))
-    for block in blocks[1:]:
-        total.add(WideSum.of(block.reshape(-1)))
-    sums, overflows = total.narrowed(blocks[0].dtype.newbyteorder("="))
-    if overflows.size:
-        first = int(overflows[0])
-        raise sum_overflow(total.total(first), start + first, sums.dtype)
-    return sums
-
-
-def _quotient(weighting: Weighting, dtype: np.dtype[np.generic]) -> _Kernel:
-    """The kernel of float sums and of all means."""
-    check_subnormals()
-    weights = weighting.weights
-
-    def kernel(blocks: list[Array], start: int) -> Array:  # noqa: ARG001  # of the kind of kernels
-        pair = Pair.zeros((blocks[0].size,))
-        for number, block in enumerate(blocks):
-            add_stored(pair, block.reshape(-1), None if weights is None else weights[number])
-
-        def gather(indices: IndexArray) -> Iterator[Addends]:
-            owner = np.arange(indices.size)
-            for number, block in enumerate(blocks):
-                for term in terms(block.reshape(-1)[indices]):
-                    yield Addends(owner, term, 1 if weights is None else weights[number])
-
-        values, doubt = finish(pair, weighting.divisor, dtype)
-        if doubt.size:
-            values[doubt] = exact_quotients(doubt, gather, weighting.divisor, dtype)
-        return values
-
-    return kernel
+    selected = [checked[index] for index in weighting.selected]
+    return _reduce(selected, weighting, out, dtype, thread_count(threads))
 
 
 def _reduce(
-    arrays: list[Array], out: Array | None, dtype: np.dtype[np.generic], kernel: _Kernel
+    arrays: list[Array],
+    weighting: Weighting,
+    out: Array | None,
+    dtype: np.dtype[np.generic],
+    threads: int,
 ) -> Array:
-    """Run the kernel over all blocks."""
+    """Check ``out`` and fill it, or a new array."""
     shape = arrays[0].shape
     if out is not None:
         _check_out(out, shape, dtype)
@@ -136,20 +114,67 @@ def _reduce(
         result = np.empty(shape, dtype)
     else:
         result = out
-    with np.errstate(all="ignore"):
-        _walk(arrays, result, kernel)
+    plan = plan_for(arrays[0].dtype, result.dtype, weighting)
+    if plan is None:
+        reduce_slowly(arrays, weighting, result)
+    elif _is_direct(arrays, result):
+        _reduce_in_place(arrays, result, plan, threads)
+    else:
+        _reduce_copies(arrays, result, plan, threads)
     if out is not None and out is not result:
         out[...] = result
         return out
     return result
 
 
-def _walk(arrays: Sequence[Array], result: Array, kernel: _Kernel) -> None:
-    if all(array.flags.c_contiguous for array in (*arrays, result)):
-        arrays, result = [array.reshape(-1) for array in arrays], result.reshape(-1)
-    for start, box in boxes(result.shape, BLOCK_ELEMENTS):
-        block = result[box]
-        block[...] = kernel([array[box] for array in arrays], start).reshape(block.shape)
+def _is_direct(arrays: Sequence[Array], result: Array) -> bool:
+    """Whether kernels can read and write all of it where it lies.
+
+    They read an addend again after a first tier has written its result, so none may be there.
+    """
+    return all(is_plain(array) for array in (*arrays, result)) and not any(
+        np.may_share_memory(result, array) for array in arrays
+    )
+
+
+def _reduce_in_place(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
+    """Ranges of plain arrays, several at a time."""
+    buffers, flat = Buffers.of(arrays), storage(result)
+    overflows: list[int] = []
+
+    def work(piece: int) -> None:
+        first = piece * PIECE_ELEMENTS
+        overflow = plan.reduce(buffers, first, flat[first : first + PIECE_ELEMENTS])
+        if overflow >= 0:
+            overflows.append(first + overflow)
+
+    in_pieces(work, -(-flat.size // PIECE_ELEMENTS), threads)
+    if overflows:
+        _raise_overflow(arrays, min(overflows))
+
+
+def _reduce_copies(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
+    """Arrays that kernels cannot read or write as they lie: by way of copies, box by box."""
+    pieces = list(boxes(result.shape, COPIED_ELEMENTS))
+    overflows: list[int] = []
+
+    def work(piece: int) -> None:
+        start, box = pieces[piece]
+        copies = Buffers.of([plain(array[box]) for array in arrays])
+        block = np.empty(result[box].shape, result.dtype.newbyteorder("="))
+        overflow = plan.reduce(copies, 0, storage(block))
+        result[box] = block
+        if overflow >= 0:
+            overflows.append(start + overflow)
+
+    in_pieces(work, len(pieces), threads)
+    if overflows:
+        _raise_overflow(arrays, min(overflows))
+
+
+def _raise_overflow(arrays: Sequence[Array], index: int) -> NoReturn:
+    total = sum(int(cast("int", array.flat[index])) for array in arrays)
+    raise sum_overflow(total, index, arrays[0].dtype.newbyteorder("="))
 
 
 def _check_arrays(arrays: Iterable[object]) -> list[Array]:

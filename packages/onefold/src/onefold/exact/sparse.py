@@ -1,45 +1,39 @@
 """Sums and means of sparse parts: entries with equal coordinates are added.
 
-The entries of all parts are sorted by coordinate once and then read in pieces of bounded size:
-some whole groups of equal coordinates, or a piece of one large group, and of rows that are very
-long only some columns at a time. The scratch is thus the parts' entries put together, their
-sorting, and a few blocks of float64.
+Entries are dealt out to buckets by coordinate (:mod:`onefold.exact.buckets`), which go to several
+threads. What happens to a bucket is in :mod:`onefold.exact.kernels.sparse` and, where values are
+rows, in :mod:`onefold.exact.kernels.rows`; what the kernels leave out goes to
+:mod:`onefold.exact.slow_sparse`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from operator import itemgetter
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import NoReturn, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from onefold.errors import InvalidUpdate, Mismatch, NoContributions
-from onefold.exact.blocks import BLOCK_ELEMENTS
-from onefold.exact.certain import Addends, exact_quotients
-from onefold.exact.entries import Entries, Span
-from onefold.exact.finish import finish
-from onefold.exact.groups import reduce_pairs
-from onefold.exact.integers import WideSum, sum_overflow
-from onefold.exact.pairs import IndexArray, Pair, merge
-from onefold.exact.stored import add_stored, terms
-from onefold.exact.subnormals import check_subnormals
+from onefold.exact.buckets import Buckets, in_buckets
+from onefold.exact.buffers import Buffers, plain, storage
+from onefold.exact.integers import sum_overflow
+from onefold.exact.plan import FloatPlan, IntegerPlan, Plan, plan_for
+from onefold.exact.pool import thread_count
+from onefold.exact.slow_sparse import reduce_slowly
 from onefold.exact.weighting import Weighting, listed
 from onefold.update import Array, Sparse
 
 __all__ = ["mean_sparse", "sum_sparse"]
 
-_Fill: TypeAlias = Callable[[Entries, int, Array], None]
-"""From entries and a divisor to the rows of the result, one for each group."""
 
-
-def sum_sparse(parts: Iterable[Sparse]) -> Sparse:
+def sum_sparse(parts: Iterable[Sparse], *, threads: int | None = None) -> Sparse:
     """The correctly rounded sums by coordinate.
 
     Args:
         parts: Of one dtype, row shape and declared shape. They are not changed.
+        threads: As for :func:`onefold.sum_dense`.
 
     Returns:
         Ascending coordinates, each that occurs once, also where it cancels to zero, with the sum
@@ -56,11 +50,15 @@ def sum_sparse(parts: Iterable[Sparse]) -> Sparse:
     checked = _check_parts(parts)
     weighting = Weighting.sum(len(checked))
     dtype = checked[0].values.dtype
-    fill = _fill_integers if dtype.kind in "iu" else _fill_quotients
-    return _reduce(checked, weighting, dtype, fill)
+    return _reduce(checked, weighting, dtype, thread_count(threads))
 
 
-def mean_sparse(parts: Iterable[Sparse], weights: Iterable[object] | None = None) -> Sparse:
+def mean_sparse(
+    parts: Iterable[Sparse],
+    weights: Iterable[object] | None = None,
+    *,
+    threads: int | None = None,
+) -> Sparse:
     """The correctly rounded means by coordinate: each sum divided by what a dense mean divides by.
 
     A part without an entry at a coordinate counts as a zero there, so that the sparse mean is the
@@ -70,6 +68,7 @@ def mean_sparse(parts: Iterable[Sparse], weights: Iterable[object] | None = None
         parts: As for :func:`sum_sparse`.
         weights: An integer from 0 to 2**53 for each part; the divisor is their sum. A part of
             weight 0 is left out, its coordinates too. Without weights each part counts once.
+        threads: As for :func:`onefold.sum_dense`.
 
     Returns:
         As :func:`sum_sparse`; float64 for integers.
@@ -87,75 +86,215 @@ def mean_sparse(parts: Iterable[Sparse], weights: Iterable[object] | None = None
     dtype = checked[0].values.dtype
     dtype = np.dtype(np.float64) if dtype.kind in "iu" else dtype
     selected = [checked[index] for index in weighting.selected]
-    return _reduce(selected, weighting, dtype, _fill_quotients)
+    return _reduce(selected, weighting, dtype, thread_count(threads))
 
 
 def _reduce(
-    parts: list[Sparse], weighting: Weighting, dtype: np.dtype[np.generic], fill: _Fill
+    parts: list[Sparse], weighting: Weighting, dtype: np.dtype[np.generic], threads: int
 ) -> Sparse:
-    row = parts[0].row
-    entries = Entries.of(parts, weighting.weights, BLOCK_ELEMENTS)
-    coordinates = entries.groups.coordinates
-    result = np.empty((coordinates.size, math.prod(row)), dtype)
-    with np.errstate(all="ignore"):
-        fill(entries, weighting.divisor, result)
-    return Sparse(coordinates, result.reshape(coordinates.size, *row), parts[0].shape)
+    plan = plan_for(parts[0].values.dtype, dtype, weighting)
+    if plan is None or not any(len(part) for part in parts):
+        return reduce_slowly(parts, weighting, dtype)
+    payload = _payload(parts[0], plan)
+    if payload is None:
+        coordinates, values = _reduce_rows(parts, dtype, plan, threads)
+    else:
+        coordinates, values = _reduce_numbers(parts, dtype, plan, payload, threads)
+    return Sparse(coordinates, values, parts[0].shape)
 
 
-def _fill_quotients(entries: Entries, divisor: int, result: Array) -> None:
-    """Float sums and all means."""
-    check_subnormals()
-    for span in entries.spans():
-        values, doubt = finish(_pair(entries, span), divisor, result.dtype)
-        if doubt.size:
-            gather = partial(_gather, entries, span)
-            values.flat[doubt] = exact_quotients(doubt, gather, divisor, result.dtype)
-        result[span.groups, span.columns] = values
+def _payload(part: Sparse, plan: Plan) -> np.dtype[np.generic] | None:
+    """The type in which numbers travel to their buckets, weights applied; None for rows.
+
+    Some numbers are treated as rows of one: the products of float64 and weights do not fit any
+    type, nor does uint64.
+    """
+    if part.row:
+        return None
+    if isinstance(plan, IntegerPlan):
+        return None if part.values.dtype == np.uint64 else np.dtype(np.int64)
+    if not plan.products_exact:
+        return None
+    unweighted = bool((plan.weights == 1).all())
+    is_single = part.values.dtype == np.float32 and unweighted
+    return np.dtype(np.float32 if is_single else np.float64)
 
 
-def _pair(entries: Entries, span: Span) -> Pair:
-    total: Pair | None = None
-    for values, weights, starts in entries.pieces(span):
-        pair = Pair.zeros(values.shape)
-        add_stored(pair, values, weights)
-        pair = reduce_pairs(pair, starts)
-        total = pair if total is None else merge(total, pair)
-    assert total is not None, "a span has entries"
-    return total
+def _reduce_numbers(
+    parts: list[Sparse],
+    dtype: np.dtype[np.generic],
+    plan: Plan,
+    payload: np.dtype[np.generic],
+    threads: int,
+) -> tuple[Array, Array]:
+    from onefold.exact import kernels  # noqa: PLC0415  # Numba is loaded when it is needed
+
+    divisor = plan.divisor if isinstance(plan, FloatPlan) else 1
+
+    def values_of(number: int, chosen: slice) -> Array:
+        values = parts[number].values[chosen].astype(payload)
+        if isinstance(plan, FloatPlan) and plan.weights[number] != 1:
+            np.multiply(values, plan.weights[number], out=values)
+        return values
+
+    wide = None if payload == np.float32 else np.dtype(np.uint64)
+    coordinates = [part.coordinates for part in parts]
+    buckets = in_buckets(coordinates, values_of, payload, threads, key=wide)
+    results = _result_type(dtype, payload)
+    seen = buckets.values.view(results)
+    counts, misfits = np.empty((2, buckets.count), np.int64)
+
+    def add_up(first: int, last: int) -> None:
+        kernels.sum_buckets(
+            buckets.keys,
+            buckets.values,
+            buckets.starts,
+            first,
+            last,
+            divisor,
+            seen,
+            counts,
+            misfits,
+        )
+
+    buckets.for_each(add_up, threads)
+    if (misfits >= 0).any() and dtype.kind in "iu":
+        bucket = int(np.argmax(misfits >= 0))
+        key = int(buckets.keys[buckets.starts[bucket] + misfits[bucket]])
+        _raise_overflow(parts, buckets.base + key)
+    found, sums = _brought_together(buckets, seen, counts, threads)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type
+        sums64 = cast("npt.NDArray[np.int64]", sums)
+        misfit = (sums64 < limits.min) | (sums64 > limits.max)
+        if misfit.any():
+            _raise_overflow(parts, int(found[np.argmax(misfit)]))
+    elif results == np.uint32:
+        sums = sums.view(np.float32)
+    with np.errstate(over="ignore"):
+        return found, sums.astype(dtype, copy=False)
 
 
-def _gather(entries: Entries, span: Span, indices: IndexArray) -> Iterator[Addends]:
-    for owner, values, weights in entries.elements(span, indices):
-        for term in terms(values):
-            yield Addends(owner, term, 1 if weights is None else weights.astype(np.object_))
+def _result_type(
+    dtype: np.dtype[np.generic], payload: np.dtype[np.generic]
+) -> np.dtype[np.generic]:
+    """The type of the kernels' results, of which there are few, since each is compiled."""
+    if payload == np.int64:
+        return payload
+    return np.dtype(np.uint32) if dtype.itemsize == 2 else dtype
 
 
-def _fill_integers(entries: Entries, divisor: int, result: Array) -> None:
-    """Integer sums."""
-    assert divisor == 1, "integer sums are not divided"
-    overflows: list[tuple[int, int]] = []
-    for span in entries.spans():
-        total = _wide_sum(entries, span)
-        values, misfits = total.narrowed(result.dtype)
-        if misfits.size:  # spans of other columns may have an overflow at an earlier coordinate
-            group = span.groups.start + int(misfits[0]) // values.shape[1]
-            overflows.append((int(entries.groups.coordinates[group]), total.total(int(misfits[0]))))
-        result[span.groups, span.columns] = values
-    if overflows:
-        coordinate, exact = min(overflows, key=itemgetter(0))
-        raise sum_overflow(exact, coordinate, result.dtype)
+def _brought_together(
+    buckets: Buckets, results: Array, counts: npt.NDArray[np.int64], threads: int
+) -> tuple[Array, Array]:
+    """The coordinates and results of all buckets, end to end."""
+    from onefold.exact import kernels  # noqa: PLC0415
+
+    places = np.append(0, np.cumsum(counts))
+    coordinates, sums = np.empty(places[-1], np.int64), np.empty(places[-1], results.dtype)
+    bits = np.dtype(f"u{results.itemsize}")
+    ratio = buckets.values.itemsize // results.itemsize
+    source, target = results.view(bits), sums.view(bits)
+
+    def emit(first: int, last: int) -> None:
+        kernels.emit(
+            buckets.keys,
+            source,
+            buckets.starts,
+            places,
+            first,
+            last,
+            buckets.base,
+            ratio,
+            coordinates,
+            target,
+        )
+
+    buckets.for_each(emit, threads)
+    return coordinates, sums
 
 
-def _wide_sum(entries: Entries, span: Span) -> WideSum:
-    total: WideSum | None = None
-    for values, _, starts in entries.pieces(span):
-        part = WideSum.of(values).grouped(starts)
-        part.carry()
-        if total is not None:
-            part.add(total)
-        total = part
-    assert total is not None, "a span has entries"
-    return total
+def _reduce_rows(
+    parts: list[Sparse], dtype: np.dtype[np.generic], plan: Plan, threads: int
+) -> tuple[Array, Array]:
+    from onefold.exact import kernels  # noqa: PLC0415
+
+    rows = [plain(part.values) for part in parts]
+
+    def numbers_of(number: int, chosen: slice) -> Array:
+        numbers: Array = np.arange(chosen.start, chosen.stop) | number << kernels.ROW_BITS
+        return numbers
+
+    buckets = in_buckets(
+        [part.coordinates for part in parts],
+        numbers_of,
+        np.dtype(np.int64),
+        threads,
+        key=np.dtype(np.uint64),
+    )
+    counts = np.empty(buckets.count, np.int64)
+
+    def sort(first: int, last: int) -> None:
+        kernels.sort_buckets(buckets.keys, buckets.values, buckets.starts, first, last, counts)
+
+    buckets.for_each(sort, threads)
+    result = np.empty((int(counts.sum()), *parts[0].row), dtype)
+    misfits: list[int] = []
+    coordinates = _summed_rows(
+        buckets, counts, Buffers.starts(rows), plan, result, misfits, threads
+    )
+    if misfits:
+        _raise_overflow(parts, min(misfits))
+    return coordinates, result
+
+
+def _summed_rows(  # noqa: PLR0913, PLR0917  # all that a kernel needs
+    buckets: Buckets,
+    counts: npt.NDArray[np.int64],
+    rows: Buffers,
+    plan: Plan,
+    result: Array,
+    misfits: list[int],
+    threads: int,
+) -> npt.NDArray[np.int64]:
+    """Fill ``result`` from sorted entries, and return the coordinates of its rows."""
+    from onefold.exact import kernels  # noqa: PLC0415
+
+    places = np.append(0, np.cumsum(counts))
+    coordinates = np.empty(places[-1], np.int64)
+    out = storage(result).reshape(int(places[-1]), math.prod(result.shape[1:]))
+
+    def reduce(first: int, last: int) -> None:
+        bounds = (buckets.starts[first], buckets.starts[last], places[first])
+        entries = (buckets.keys, buckets.values, bounds, buckets.base, rows.addresses)
+        if isinstance(plan, FloatPlan):
+            kernels.reduce_rows(
+                *entries,
+                plan.weights,
+                plan.divisor,
+                plan.spread >= 0,
+                plan.products_exact,
+                coordinates,
+                out,
+            )
+        elif (misfit := kernels.integer_rows(*entries, coordinates, out)) >= 0:
+            misfits.append(int(coordinates[misfit]))
+
+    buckets.for_each(reduce, threads)
+    return coordinates
+
+
+def _raise_overflow(parts: list[Sparse], coordinate: int) -> NoReturn:
+    """Say what does not fit: the sum of the first element of the row that does not."""
+    dtype = parts[0].values.dtype
+    totals = sum(
+        part.values[part.coordinates == coordinate].astype(object).sum(axis=0, initial=0)
+        for part in parts
+    )
+    limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type, by our caller
+    flat = np.asarray(totals, object).reshape(-1).tolist()
+    misfit = next(total for total in flat if not limits.min <= total <= limits.max)
+    raise sum_overflow(misfit, coordinate, dtype)
 
 
 def _check_parts(parts: Iterable[Sparse]) -> list[Sparse]:

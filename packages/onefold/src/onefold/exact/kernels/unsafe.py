@@ -1,0 +1,76 @@
+"""What Numba needs that is not Python: pointers, half precision, fused multiply-add.
+
+**Why pointers at all.** A step's contributions are separate buffers, some read-only or memory
+mapped, any number of them. Numba compiles a tuple of arrays anew for every length, and takes
+milliseconds to unbox a list of thousands. An int64 array of addresses is one type whatever the
+number, and costs nothing.
+
+**Why that is safe.** A pointer carries none of an array's checks, so they are all made before one
+is taken, by :class:`onefold.exact.buffers.Buffers`, the only place that takes any: dtype, native
+byte order, alignment, contiguity and length; and it holds the arrays for as long as it lives
+itself. Kernels get the number of elements with the addresses and read nothing beyond it. Whoever
+calls a kernel keeps its ``Buffers`` until the kernel has returned. Within kernels no address of an
+array is ever taken: Numba frees an array after the last use of its *name*, which a pointer to its
+data is not.
+
+Half precision: Numba knows neither float16 nor bfloat16. Float kernels see the former as int16 and
+the latter as uint16, and convert the bits here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from onefold.exact.kernels.compiled import inner
+
+__all__ = ["array_at", "fma", "half_to_single", "single_to_half"]
+
+
+@intrinsic
+def _pointer(_context: Any, _address: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.intp), generate
+
+
+@inner
+def array_at(address: int, size: int, like: Any) -> Any:
+    """The ``size`` elements at an address, of the dtype of the array ``like``."""
+    return carray(_pointer(address), (size,), like.dtype)
+
+
+@intrinsic
+def fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
+    """``x * y + z``, rounded once."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@intrinsic
+def half_to_single(_context: Any, _bits: Any) -> Any:
+    """The value of float16 bits, exactly."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.int16), generate
+
+
+@intrinsic
+def single_to_half(_context: Any, _value: Any) -> Any:
+    """The float16 bits of a float32, rounded to nearest even."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        half = builder.fptrunc(arguments[0], ir.HalfType())
+        return builder.bitcast(half, ir.IntType(16))
+
+    return types.int16(types.float32), generate

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from onefold.update import Array
+from onefold.update import DTYPES, Array
 
 __all__ = ["Buffers", "is_plain", "plain", "storage"]
 
-_STORAGE = {"float16": np.dtype(np.int16), "bfloat16": np.dtype(np.uint16)}
+_STORAGE = {DTYPES["float16"]: np.dtype(np.int16), DTYPES["bfloat16"]: np.dtype(np.uint16)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +53,5 @@ def plain(array: Array) -> Array:
 def storage(array: Array) -> Array:
     """A plain array, flat, in the type in which kernels see it."""
     flat = array.reshape(-1)
-    kind = _STORAGE.get(array.dtype.name)
+    kind = _STORAGE.get(array.dtype)
     return flat if kind is None else flat.view(kind)

@@ -14,7 +14,7 @@ import numpy as np
 
 from onefold.errors import InvalidInput, InvalidUpdate, Mismatch, NoContributions
 from onefold.exact.blocks import boxes
-from onefold.exact.buffers import Buffers, is_plain, plain, storage
+from onefold.exact.buffers import Buffers, is_plain, plain
 from onefold.exact.integers import sum_overflow
 from onefold.exact.plan import Plan, plan_for
 from onefold.exact.pool import in_pieces, thread_count
@@ -139,7 +139,7 @@ def _is_direct(arrays: Sequence[Array], result: Array) -> bool:
 
 def _reduce_in_place(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
     """Ranges of plain arrays, several at a time."""
-    buffers, flat = Buffers.of(arrays), storage(result)
+    buffers, flat = Buffers.of(arrays), result.reshape(-1)
     overflows: list[int] = []
 
     def work(piece: int) -> None:
@@ -162,7 +162,7 @@ def _reduce_copies(arrays: Sequence[Array], result: Array, plan: Plan, threads: 
         start, box = pieces[piece]
         copies = Buffers.of([plain(array[box]) for array in arrays])
         block = np.empty(result[box].shape, result.dtype.newbyteorder("="))
-        overflow = plan.reduce(copies, 0, storage(block))
+        overflow = plan.reduce(copies, 0, block.reshape(-1))
         result[box] = block
         if overflow >= 0:
             overflows.append(start + overflow)

@@ -1,40 +1,34 @@
-"""The compiled kernels. Importing this package imports Numba, so nothing imports it too early.
+"""The compiled kernels, each beside a slow oracle in :mod:`onefold.exact`.
 
-Kernels are plain functions over arrays and addresses, with more parameters than other functions
-have. Each stands beside a slow oracle in :mod:`onefold.exact`: :mod:`~onefold.exact.slow_dense`,
-:mod:`~onefold.exact.slow_sparse`, :mod:`~onefold.exact.integers` and
-:mod:`~onefold.exact.certain`. In the order of dependency:
+Python calls those named here, through :mod:`~onefold.exact.kernels.loading`; the modules that
+define them need Numba, so nothing but the compiler imports them. Kernels are plain functions over
+arrays and addresses, with more parameters than other functions have. In the order of dependency:
 
-=============  =====================================================================
-``compiled``   how kernels are compiled, and the cache of compiled code
-``unsafe``     pointers and what else is not Python, and why it is safe here
-``numbers``    error-free additions, quotients and roundings of single numbers
-``limbs``      the certain tier: sums as long integers
-``dense``      element by element over arrays of floats
-``integers``   the same for integers
-``sorting``    sparse entries brought together by coordinate
-``sparse``     their sums, where values are numbers
-``rows``       their sums, where values are rows
-=============  =====================================================================
+============  =====================================================================
+``loading``   how Python calls kernels, and the cache of compiled code
+``compiled``  how kernels are compiled
+``unsafe``    pointers and what else is not Python, and why it is safe here
+``numbers``   error-free additions, quotients and roundings of single numbers
+``dense``     tier 1, element by element over arrays of floats: one float64
+``pairs``     tier 2: two float64 and a bound on what they dropped
+``limbs``     tier 3: long integers
+``integers``  sums of integers
+``sorting``   sparse entries brought together by coordinate
+``sparse``    their sums, where values are numbers
+``rows``      their sums, where values are rows
+============  =====================================================================
+
+The slow oracles: :mod:`~onefold.exact.slow_dense`, :mod:`~onefold.exact.slow_sparse`,
+:mod:`~onefold.exact.integers` and :mod:`~onefold.exact.certain`.
 """
 
-from onefold.exact.kernels.dense import reduce_dense
-from onefold.exact.kernels.integers import sum_integers
-from onefold.exact.kernels.limbs import columns
-from onefold.exact.kernels.rows import ROW_BITS, integer_rows, reduce_rows
-from onefold.exact.kernels.sorting import count_keys, scatter, sort_buckets
-from onefold.exact.kernels.sparse import emit, sum_buckets
+from __future__ import annotations
 
-__all__ = [
-    "ROW_BITS",
-    "columns",
-    "count_keys",
-    "emit",
-    "integer_rows",
-    "reduce_dense",
-    "reduce_rows",
-    "scatter",
-    "sort_buckets",
-    "sum_buckets",
-    "sum_integers",
-]
+from onefold.exact.kernels.loading import Kernel
+
+__all__ = ["reduce_columns", "reduce_integers", "reduce_pairs", "reduce_totals"]
+
+reduce_totals = Kernel("dense", "reduce_totals")
+reduce_pairs = Kernel("pairs", "reduce_pairs")
+reduce_columns = Kernel("limbs", "reduce_columns")
+reduce_integers = Kernel("integers", "reduce_integers")

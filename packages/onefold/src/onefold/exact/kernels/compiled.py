@@ -1,36 +1,36 @@
-"""How a kernel is compiled, and where the compiled code is kept.
+"""How a kernel is compiled: the only module, with its siblings' decorators, that needs Numba.
 
-A kernel is a plain function that Numba compiles for the processor it runs on. All kernels release
-the interpreter's lock, and none uses ``fastmath``: it would let the compiler cancel
-``(a + b) - a`` to ``b``, on which everything here rests, and lose NaN and -0.0.
+A kernel is a plain function that Numba compiles for the processor it runs on. None uses
+``fastmath``: it would let the compiler cancel ``(a + b) - a`` to ``b``, on which everything here
+rests, and lose NaN and -0.0.
 
-**The cache.** Compiling takes seconds, so the code is kept on disk, in a directory of the user
-(``$ONEFOLD_CACHE``, else ``$XDG_CACHE_HOME/onefold``, else ``~/.cache/onefold``; where none can be
-written to, code is compiled afresh in every process). Numba's own cache looks at the file that a
-function stands in, and goes on using stale code when a function that it *calls* is edited in
-another file. So the stamp here is a hash of every file of this package; Numba itself adds its own
-version, the processor and its features. The directory's name has the hash too, so that two
-versions of onefold do not throw each other's code away.
+Kernels allocate nothing and raise nothing, and so need nothing of Numba once they are compiled:
+:mod:`onefold.exact.kernels.loading` keeps their machine code and calls it, in this process and in
+later ones.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable
-from functools import cache, wraps
-from pathlib import Path
-from types import FunctionType
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numba
 import numba.extending
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba import types
 
-__all__ = ["by_type", "cache_directory", "entry", "inner"]
+__all__ = ["by_type", "entry", "inner", "machine_code"]
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_OPTIONS = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,  # no allocations, so no counting of references either
+}
+
+_KNOWN = re.compile(r"llvm\.|mem(cpy|move|set)$|fma$|fmaf$")
+"""What machine code may refer to: it is in every process."""
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,13 +39,8 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def entry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel that Python calls, and keep its code."""
-    compiled: Any = numba.njit(**_OPTIONS)(function)
-    if cache_directory() is not None:
-        compiled._cache = _KernelCache(function)  # noqa: SLF001  # what cache=True does, with ours
-    result: Callable[..., Any] = compiled
-    return result
+entry = inner
+"""The same for a kernel that Python calls, by way of the package's list of kernels."""
 
 
 def by_type(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
@@ -63,53 +58,28 @@ def by_type(choose: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
     return stand_in
 
 
-@cache
-def cache_directory() -> Path | None:
-    """Where compiled code is kept; None where nothing can be written."""
-    home = os.environ.get("ONEFOLD_CACHE") or Path(
-        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "onefold"
-    )
-    try:
-        directory = Path(home).expanduser() / f"kernels-{_source_hash()[:16]}"
-        directory.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=directory).close()
-    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
-        return None
-    return directory
+def machine_code(kernel: Any, signature: Sequence[str]) -> tuple[str, bytes]:
+    """Compile a kernel.
+
+    Args:
+        kernel: What :func:`entry` returned.
+        signature: The type of each argument: ``int``, ``float``, or for an array its dtype and
+            number of dimensions, as in ``float32:2``.
+
+    Returns:
+        The symbol of the function in the code, and the code: an object file.
+    """
+    arguments = tuple(_numba_type(kind) for kind in signature)
+    kernel.compile(arguments)
+    result = kernel.overloads[arguments]
+    for declared in re.findall(r"^declare .*?@\"?([^\"(]+)", result.library.get_llvm_str(), re.M):
+        assert _KNOWN.match(declared), f"{declared} would be missing where Numba is not loaded"
+    _, _, (code, _) = result.library.serialize_using_object_code()
+    return result.fndesc.llvm_func_name, code
 
 
-@cache
-def _source_hash() -> str:
-    """Of all that the compiled code depends on, but for what Numba looks at by itself."""
-    hasher = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        hasher.update(path.name.encode() + b"\0" + path.read_bytes())
-    return hasher.hexdigest()
-
-
-class _Locator(_CacheLocator):
-    """Tells Numba our directory and our stamp."""
-
-    def __init__(self, function: FunctionType) -> None:
-        self._line = function.__code__.co_firstlineno
-
-    def get_cache_path(self) -> str:
-        return str(cache_directory())
-
-    def get_source_stamp(self) -> str:
-        return _source_hash()
-
-    def get_disambiguator(self) -> str:
-        return str(self._line)
-
-    @classmethod
-    def from_function(cls, py_func: FunctionType, py_file: str) -> _Locator:
-        return cls(py_func)
-
-
-class _KernelCacheImpl(CompileResultCacheImpl):
-    _locator_classes = (_Locator,)
-
-
-class _KernelCache(FunctionCache):
-    _impl_class = _KernelCacheImpl
+def _numba_type(kind: str) -> Any:
+    dtype, _, dimensions = kind.partition(":")
+    if not dimensions:
+        return {"int": types.int64, "float": types.float64}[kind]
+    return types.Array(getattr(types, dtype), int(dimensions), "C")

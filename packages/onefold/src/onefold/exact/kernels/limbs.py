@@ -20,13 +20,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from onefold.exact.kernels.compiled import by_type, entry, inner
-from onefold.exact.kernels.numbers import decode, encode
+from onefold.exact.kernels.compiled import entry, inner
+from onefold.exact.kernels.numbers import decode, encode, encode_odd
 from onefold.exact.kernels.unsafe import array_at
 
-__all__ = ["LIMBS", "column", "columns", "run"]
+__all__ = ["LIMBS", "column", "reduce_columns", "run"]
 
 LIMBS = 78
 """Room for 2**31 addends of 82 bits, and below the least float64 for the division to read on."""
@@ -41,7 +40,16 @@ _NAN, _PLUS, _MINUS, _NOT_NEGATIVE_ZERO = 1, 2, 4, 8
 
 
 @entry
-def columns(addresses: Any, weights: Any, divisor: int, start: int, out: Any, indices: Any) -> None:
+def reduce_columns(
+    addresses: Any,
+    weights: Any,
+    divisor: int,
+    start: int,
+    out: Any,
+    indices: Any,
+    limbs: Any,
+    odd: int,
+) -> None:
     """Put the quotients of the sums of some elements of some arrays into ``out``.
 
     Args:
@@ -49,33 +57,41 @@ def columns(addresses: Any, weights: Any, divisor: int, start: int, out: Any, in
         weights: float64, an integer below 2**29 for each array.
         divisor: From 1 to 2**53.
         start: The element that belongs to the first one of ``out``.
-        out: Contiguous.
+        out: float32 or float64.
         indices: int64, which elements of ``out``.
+        limbs: int64, :data:`LIMBS` zeros, and zeros again afterwards.
+        odd: Whether to round float32 to odd, since they are to be rounded once more.
     """
-    limbs = np.zeros(LIMBS, np.int64)
-    moved = addresses + start * out.itemsize
-    for index in indices:
-        out[index] = column(limbs, moved, weights, index, divisor, out)
+    moved = start * out.itemsize
+    for place in range(indices.shape[0]):
+        index = indices[place]
+        result = column(limbs, addresses, moved, weights, index, divisor, out)
+        out[index] = encode_odd(result, out) if odd else encode(result, out)
 
 
 @inner
-def column(limbs: Any, addresses: Any, weights: Any, index: int, divisor: int, like: Any) -> Any:
-    """The rounded quotient of the sum of one element of each of some arrays; limbs stay zero."""
+def column(
+    limbs: Any, addresses: Any, moved: int, weights: Any, index: int, divisor: int, like: Any
+) -> float:
+    """The quotient of the sum of one element of each of some arrays; limbs stay zero.
+
+    It is rounded to nearest if ``like`` is float64, else to odd.
+    """
     low, high, flags = LIMBS, 0, 0
     for number in range(addresses.shape[0]):
-        value = decode(array_at(addresses[number], index + 1, like)[index])
+        value = decode(array_at(addresses[number] + moved, index + 1, like)[index])
         low, high, flags = _add(limbs, value, np.int64(weights[number]), low, high, flags)
-    return _finish(limbs, low, high, flags, divisor, like)
+    return _finish(limbs, low, high, flags, divisor, like.itemsize < 8)
 
 
 @inner
-def run(limbs: Any, values: Any, first: int, last: int, divisor: int, like: Any) -> Any:
-    """The rounded quotient, in the type of ``like``, of the sum of ``values[first:last]``."""
+def run(limbs: Any, values: Any, first: int, last: int, divisor: int, narrow: int) -> float:
+    """The quotient of the sum of ``values[first:last]``; to nearest, or to odd if ``narrow``."""
     low, high, flags = LIMBS, 0, 0
     for index in range(first, last):
         value = decode(values[index])
         low, high, flags = _add(limbs, value, np.int64(1), low, high, flags)
-    return _finish(limbs, low, high, flags, divisor, like)
+    return _finish(limbs, low, high, flags, divisor, narrow)
 
 
 @inner
@@ -115,32 +131,32 @@ def _add_at(limbs: Any, size: int, place: int, sign: int) -> None:
 
 
 @inner
-def _finish(limbs: Any, low: int, high: int, flags: int, divisor: int, like: Any) -> Any:
+def _finish(limbs: Any, low: int, high: int, flags: int, divisor: int, narrow: int) -> float:
     """Round the quotient of what was added, and clear the limbs."""
-    result = encode(-0.0, like)
+    result = -0.0
     if flags & _NOT_NEGATIVE_ZERO:
-        result = _rounded(limbs, low, high + 1, divisor, like)
+        result = _quotient(limbs, low, high + 1, divisor, narrow)
         for limb in range(low, high + 2):
             limbs[limb] = 0
     if flags & _NAN or (flags & _PLUS and flags & _MINUS):
-        result = encode(np.nan, like)
+        result = np.nan
     elif flags & _PLUS:
-        result = encode(np.inf, like)
+        result = np.inf
     elif flags & _MINUS:
-        result = encode(-np.inf, like)
+        result = -np.inf
     return result
 
 
 @inner
-def _rounded(limbs: Any, low: int, high: int, divisor: int, like: Any) -> Any:
+def _quotient(limbs: Any, low: int, high: int, divisor: int, narrow: int) -> float:
     negative = _carry(limbs, low, high)
     while high >= low and limbs[high] == 0:
         high -= 1
     if high < low:
-        return encode(0.0, like)
+        return 0.0
     place = (high << 5) + _bit_length(limbs[high])
     quotient, place = _divide(limbs, low, place, divisor)
-    return from_integer(quotient, place - _OFFSET, negative, like)
+    return _rounded(quotient, place - _OFFSET, negative, narrow)
 
 
 @inner
@@ -220,33 +236,22 @@ def _bit_length(value: int) -> int:
     return (exponent - 1022 if part else 0) + (31 if upper else 0)
 
 
-@by_type
-def from_integer(size: Any, exponent: Any, negative: Any, like: Any) -> Any:
-    """``size * 2**exponent``, where the last bit of ``size`` is sticky, in the type of ``like``."""
-    if like.dtype == types.float64:
-        return lambda size, exponent, negative, like: _nearest(size, exponent, negative)
-    return lambda size, exponent, negative, like: encode(_odd(size, exponent, negative), like)
-
-
 @inner
-def _nearest(size: int, exponent: int, negative: bool) -> float:
-    shift = max(_bit_length(size) - 53, -1074 - exponent, 0)
+def _rounded(size: int, exponent: int, negative: bool, narrow: int) -> float:
+    """``size * 2**exponent``, where the last bit of ``size`` is sticky: to nearest, or to odd."""
+    shift = _bit_length(size) - 53
+    if not narrow:
+        shift = max(shift, -1074 - exponent)
+    shift = max(shift, 0)
     if shift > 62:
         return -0.0 if negative else 0.0
-    kept = size >> shift
-    if shift:
-        rest, half = size & ((1 << shift) - 1), 1 << (shift - 1)
+    kept, rest = size >> shift, size & ((1 << shift) - 1)
+    if narrow:
+        kept |= rest != 0
+    elif shift:
+        half = 1 << (shift - 1)
         if rest > half or (rest == half and kept & 1):
             kept += 1
-    return _scaled(kept, exponent + shift, negative)
-
-
-@inner
-def _odd(size: int, exponent: int, negative: bool) -> float:
-    shift = max(_bit_length(size) - 53, 0)
-    kept = size >> shift
-    if size & ((1 << shift) - 1):
-        kept |= 1
     return _scaled(kept, exponent + shift, negative)
 
 

@@ -19,9 +19,10 @@ __all__ = [
     "add_to_pair",
     "decode",
     "encode",
+    "encode_odd",
     "mean_of_exact",
+    "finish_pair",
     "quotient",
-    "round_pair",
     "to_odd",
     "two_sum",
 ]
@@ -29,6 +30,9 @@ __all__ = [
 _SMALL = 2.0**-960
 _LEAST = 2.0**-1074
 _TAIL_ERROR = 2.0**-49
+_EPSILON = 2.0**-52
+_ABOVE_ONE = 1 + 2.0**-20
+"""More than rounding can take from a sum of 2**30 errors."""
 
 
 @inner
@@ -70,19 +74,56 @@ def mean_of_exact(total: float, divisor: float) -> float:
 
 
 @inner
-def quotient(high: float, low: float, divisor: float) -> tuple[float, float, float]:
+def finish_pair(
+    high: float, low: float, error: float, divisor: float, narrow: int
+) -> tuple[float, bool]:
+    """``(high + low) / divisor`` rounded once, and whether that is sure.
+
+    ``high + low`` is off by no more than ``error``, or by nothing that is known if that is NaN.
+    Rounded to nearest, or to odd if it is to be ``narrow``. What is not exact is rounded at both
+    ends of the interval in which it lies; if they agree it is sure.
+    """
+    total, rest = two_sum(high, low)
+    if low == 0:
+        total, rest = high, 0.0  # keeps the sign of a zero
+    slack = 0.0
+    if error != 0:
+        slack = error * _ABOVE_ONE + abs(rest) * _EPSILON + _LEAST
+    exact = (rest == 0) & (slack == 0)
+    if divisor != 1:
+        total, rest, slack = quotient(total, rest, slack, divisor)
+    least, most = _rounded(total, rest - slack, narrow), _rounded(total, rest + slack, narrow)
+    if exact & (narrow == 0):
+        return total, abs(total) < np.inf  # the processor rounds a quotient once
+    return least, (least == most) & (abs(least) < np.inf)
+
+
+@inner
+def _rounded(high: float, low: float, narrow: int) -> float:
+    """``high + low``, rounded to nearest or to odd; where ``low`` is zero it is ``high``."""
+    total, residual = two_sum(high, low)
+    if narrow:
+        total = to_odd(total, residual)
+    return high if low == 0 else total
+
+
+@inner
+def quotient(
+    high: float, low: float, slack: float, divisor: float
+) -> tuple[float, float, float]:
     """``(high + low) / divisor`` as ``(first, tail, slack)``: the tail is off by at most the slack.
 
-    ``slack`` is NaN where nothing can be said. See :mod:`onefold.exact.finish`.
+    ``slack`` comes in as that of ``low``; it is NaN where nothing can be said. See
+    :mod:`onefold.exact.finish`.
     """
     first = high / divisor
     rest, lost = two_sum(fma(-first, divisor, high), low)
     second = rest / divisor
     tail = to_odd(second, fma(-second, divisor, rest))
-    slack = 0.0
-    if lost != 0:
-        slack = max(abs(tail) * _TAIL_ERROR + 2 * abs(lost) / divisor, _LEAST)
-    if (abs(first) < _SMALL) & (low != 0):
+    if (lost != 0) | (slack != 0):
+        lost = abs(lost) + slack
+        slack = max(abs(tail) * _TAIL_ERROR + 2 * lost / divisor, _LEAST)
+    if (abs(first) < _SMALL) & ((low != 0) | (slack != 0)):
         slack = np.nan
     return first, tail, slack
 
@@ -122,6 +163,14 @@ def encode(value: Any, like: Any) -> Any:
     return encode_bfloat16
 
 
+@by_type
+def encode_odd(value: Any, like: Any) -> Any:
+    """As :func:`encode`, but float32 rounded to odd, to be rounded once more by somebody else."""
+    if like.dtype == types.float64:
+        return lambda value, like: value
+    return lambda value, like: _single_to_odd(value)
+
+
 @inner
 def _single_to_odd(value: float) -> Any:
     """``value`` as a float32, rounded to odd; an infinity or NaN as it is."""
@@ -131,16 +180,3 @@ def _single_to_odd(value: float) -> Any:
     toward = np.int32(1) if (residual > 0) == (value > 0) else np.int32(-1)
     odd = np.int32(bits + toward).view(np.float32)
     return odd if ((abs(residual) < np.inf) & (residual != 0) & ((bits & 1) == 0)) else single
-
-
-@by_type
-def round_pair(high: Any, low: Any, like: Any) -> Any:
-    """``high + low`` rounded once; where ``low`` is zero the sign of zero is kept."""
-    if like.dtype == types.float64:
-        return lambda high, low, like: high if low == 0 else high + low
-
-    def through_odd(high: Any, low: Any, like: Any) -> Any:
-        total, error = two_sum(high, low)
-        return encode(high if low == 0 else to_odd(total, error), like)
-
-    return through_odd

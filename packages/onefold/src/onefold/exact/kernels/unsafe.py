@@ -22,27 +22,35 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-
-from onefold.exact.kernels.compiled import inner
+from numba.np import arrayobj
 
 __all__ = ["array_at", "fma", "half_to_single", "single_to_half"]
 
 
 @intrinsic
-def _pointer(_context: Any, _address: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+def array_at(_context: Any, _address: Any, _size: Any, like: Any) -> Any:
+    """The ``size`` elements at an address, as an array of the dtype of the array ``like``."""
+    kind = types.Array(like.dtype, 1, "C")
 
-    return types.voidptr(types.intp), generate
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, size, _ = arguments
+        array = arrayobj.make_array(kind)(context, builder)
+        item_bytes = context.get_abi_sizeof(context.get_data_type(like.dtype))
+        itemsize = context.get_constant(types.intp, item_bytes)
+        arrayobj.populate_array(
+            array,
+            data=builder.inttoptr(address, array.data.type),
+            shape=cgutils.pack_array(builder, [size]),
+            strides=cgutils.pack_array(builder, [itemsize]),
+            itemsize=itemsize,
+            meminfo=None,
+        )
+        return array._getvalue()  # noqa: SLF001  # so its siblings in Numba do
 
-
-@inner
-def array_at(address: int, size: int, like: Any) -> Any:
-    """The ``size`` elements at an address, of the dtype of the array ``like``."""
-    return carray(_pointer(address), (size,), like.dtype)
+    return kind(types.intp, types.intp, like), generate
 
 
 @intrinsic

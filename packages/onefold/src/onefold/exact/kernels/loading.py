@@ -1,0 +1,194 @@
+"""Kernels as Python calls them: compiled when first needed, kept on disk, loaded without Numba.
+
+Compiling takes seconds and importing Numba half a second, which no process should pay twice. A
+kernel's machine code is therefore kept, and a process that finds it there loads it with LLVM's own
+loader and calls it through :mod:`ctypes`, which lets go of the interpreter's lock meanwhile.
+
+**The cache** is a directory of the user: ``$ONEFOLD_CACHE``, else ``$XDG_CACHE_HOME/onefold``, else
+``~/.cache/onefold``. Where none can be written to, code is compiled afresh in every process. The
+key is a hash of every file of this package, of Numba's version and of the processor with its
+features, so an edit anywhere in it counts. (Numba's own cache looks at the file that a function
+stands in, and goes on using stale code when a function that it calls is edited in another one.)
+A lock keeps two processes from compiling the same kernel at the same time, and files are renamed
+into place.
+
+**How a kernel is called.** As Numba calls it: the addresses of the result and of a place for
+exceptions, of which kernels have none, and then the arguments, arrays as their parts. That is
+Numba's own convention and not a promise of it, hence the version in the key and the pin in
+``constraints.txt``; :mod:`tests <tests.exact.test_loading>` fail if it changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["Kernel", "cache_directory"]
+
+Argument: TypeAlias = "np.ndarray[Any, Any] | int | float"
+
+_lock = threading.RLock()
+
+
+class Kernel:
+    """A kernel of a module of this package, called like a function of arrays and numbers.
+
+    Arrays must be contiguous; their dtypes and those of the numbers (``int`` or ``float``) choose
+    which compiled variant runs.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+        self._variants: dict[tuple[object, ...], Callable[..., int]] = {}
+
+    def __call__(self, *arguments: Argument) -> int:
+        kinds: list[object] = []
+        parts: list[object] = []
+        for argument in arguments:
+            if isinstance(argument, np.ndarray):
+                kinds += (argument.dtype, argument.ndim)
+                parts += (None, None, argument.size, argument.itemsize)
+                parts.append(argument.__array_interface__["data"][0])
+                parts += argument.shape
+                parts += argument.strides
+            else:
+                kinds.append(type(argument))
+                parts.append(argument)
+        variant = self._variants.get(tuple(kinds))
+        if variant is None:
+            variant = self._variants.setdefault(tuple(kinds), self._load(arguments))
+        result = ctypes.c_int64()
+        status = variant(ctypes.byref(result), None, *parts)
+        assert status == 0, "kernels raise nothing"
+        return result.value
+
+    def _load(self, arguments: Sequence[Argument]) -> Callable[..., int]:
+        for argument in arguments:
+            assert not isinstance(argument, np.ndarray) or argument.flags.c_contiguous
+        signature = [_kind(argument) for argument in arguments]
+        with _lock:
+            symbol, code = self._code(signature)
+            address = _linked(symbol, code)
+        types = [kind for argument in arguments for kind in _c_types(argument)]
+        pointer = ctypes.c_void_p
+        return ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *types)(address)
+
+    def _code(self, signature: Sequence[str]) -> tuple[str, bytes]:
+        directory = cache_directory()
+        if directory is None:
+            return self._compile(signature)
+        path = directory / f"{self.name}-{'-'.join(signature).replace(':', 'x')}"
+        with _only_one(path):
+            if not path.exists():
+                symbol, code = self._compile(signature)
+                _write(path, symbol.encode() + b"\n" + code)
+        line, _, code = path.read_bytes().partition(b"\n")
+        return line.decode(), code
+
+    def _compile(self, signature: Sequence[str]) -> tuple[str, bytes]:
+        compiled = importlib.import_module("onefold.exact.kernels.compiled")
+        module = importlib.import_module(f"onefold.exact.kernels.{self.module}")
+        result: tuple[str, bytes] = compiled.machine_code(getattr(module, self.name), signature)
+        return result
+
+
+def _kind(argument: Argument) -> str:
+    if isinstance(argument, np.ndarray):
+        return f"{argument.dtype.name}:{argument.ndim}"
+    return "float" if isinstance(argument, float) else "int"
+
+
+def _c_types(argument: Argument) -> list[Any]:
+    if isinstance(argument, np.ndarray):
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        return [pointer, pointer, number, number, pointer, *[number] * (2 * argument.ndim)]
+    return [ctypes.c_double if isinstance(argument, float) else ctypes.c_int64]
+
+
+# -- machine code ------------------------------------------------------------------------------
+
+
+@cache
+def _linker() -> Any:
+    """LLVM's loader of object files, which owns the memory of all kernels."""
+    import llvmlite.binding as llvm  # noqa: PLC0415  # it takes a while, and not all sum
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+
+
+def _linked(symbol: str, code: bytes) -> int:
+    import llvmlite.binding as llvm  # noqa: PLC0415
+
+    linker = _linker()
+    linker.add_object_file(llvm.ObjectFileRef.from_data(code))
+    linker.finalize_object()
+    address: int = linker.get_function_address(symbol)
+    assert address, f"{symbol} is not in its code"
+    return address
+
+
+# -- the cache ---------------------------------------------------------------------------------
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Where compiled code is kept; None where nothing can be written."""
+    home = os.environ.get("ONEFOLD_CACHE") or Path(
+        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "onefold"
+    )
+    try:
+        directory = Path(home).expanduser() / f"kernels-{_key()}"
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
+        return None
+    return directory
+
+
+def _key() -> str:
+    """A hash of all that compiled code depends on."""
+    import llvmlite.binding as llvm  # noqa: PLC0415
+
+    features = llvm.get_host_cpu_features().flatten()
+    hasher = hashlib.sha256(repr((version("numba"), llvm.get_host_cpu_name(), features)).encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        hasher.update(path.name.encode() + b"\0" + path.read_bytes())
+    return hasher.hexdigest()[:16]
+
+
+@contextmanager
+def _only_one(path: Path) -> Iterator[None]:
+    """Hold other processes off ``path`` while it is being made, where the system can do that."""
+    if path.exists():
+        yield
+        return
+    try:
+        import fcntl  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        yield
+        return
+    with path.with_suffix(".lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
+        yield
+
+
+def _write(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(data)
+    Path(file.name).replace(path)

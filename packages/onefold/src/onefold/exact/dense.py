@@ -8,6 +8,7 @@ block at a time. What the kernels do is in :mod:`onefold.exact.kernels.dense`; w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NoReturn, cast
 
 import numpy as np
@@ -117,7 +118,7 @@ def _reduce(
     plan = plan_for(arrays[0].dtype, result.dtype, weighting)
     if plan is None:
         reduce_slowly(arrays, weighting, result)
-    elif _is_direct(arrays, result):
+    elif _is_direct(arrays, result, is_given=result is out):
         _reduce_in_place(arrays, result, plan, threads)
     else:
         _reduce_copies(arrays, result, plan, threads)
@@ -127,13 +128,15 @@ def _reduce(
     return result
 
 
-def _is_direct(arrays: Sequence[Array], result: Array) -> bool:
+def _is_direct(arrays: Sequence[Array], result: Array, *, is_given: bool) -> bool:
     """Whether kernels can read and write all of it where it lies.
 
     They read an addend again after a first tier has written its result, so none may be there.
     """
-    return all(is_plain(array) for array in (*arrays, result)) and not any(
-        np.may_share_memory(result, array) for array in arrays
+    return (
+        is_plain(result)
+        and all(map(is_plain, arrays))
+        and not (is_given and any(np.may_share_memory(result, array) for array in arrays))
     )
 
 
@@ -183,7 +186,7 @@ def _check_arrays(arrays: Iterable[object]) -> list[Array]:
         raise NoContributions("expected at least one array; there is no sum of nothing")
     first = checked[0]
     for index, array in enumerate(checked):
-        if (array.shape, array.dtype.name) != (first.shape, first.dtype.name):
+        if (array.shape, _kind(array.dtype)) != (first.shape, _kind(first.dtype)):
             raise Mismatch(
                 f"array {index} is {array.dtype.name}{list(array.shape)}, but array 0 is "
                 f"{first.dtype.name}{list(first.shape)}; nothing broadcasts"
@@ -196,11 +199,17 @@ def _check_array(index: int, value: object) -> Array:
         raise InvalidUpdate(f"array {index} must be a NumPy array, not {type(value).__name__}")
     refuse_mask(value, f"array {index}")
     array = np.asarray(value)
-    if array.dtype.name not in DTYPES:
+    if _kind(array.dtype) not in DTYPES:
         raise InvalidUpdate(
             f"array {index} has dtype {array.dtype.name}; the dtypes are {', '.join(DTYPES)}"
         )
     return array
+
+
+@cache  # the name of a type is slow to find out
+def _kind(dtype: np.dtype[np.generic]) -> str:
+    """Its name, of either byte order."""
+    return dtype.name
 
 
 def _check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:

@@ -151,13 +151,15 @@ class IntegerPlan:
     def of(cls, dtype: np.dtype[np.generic]) -> IntegerPlan:
         """The plan for a type."""
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type, by our caller
-        shift = 32 if dtype.itemsize == 8 else 0  # noqa: PLR2004  # bytes
+        shift = 32 if dtype.itemsize == 8 else 0  # bytes
         return cls(int(limits.min) >> shift, int(limits.max) >> shift)
 
     def reduce(self, buffers: Buffers, start: int, out: Array) -> int:
         """Fill ``out`` (flat) from element ``start`` on; returns the first misfit, or -1."""
         integers = scratch.integers
-        return kernels.reduce_integers(buffers.addresses, start, out, integers, self.least, self.most)
+        return kernels.reduce_integers(
+            buffers.addresses, start, out, integers, self.least, self.most
+        )
 
 
 Plan = FloatPlan | IntegerPlan

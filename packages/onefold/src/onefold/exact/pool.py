@@ -61,6 +61,10 @@ def in_pieces(work: Callable[[int], None], pieces: int, threads: int) -> None:
         FlushToZero: This thread, or one of ours, takes subnormal numbers for zero.
         Exception: The first that ``work`` raised; not every piece may then have been done.
     """
+    if pieces == 1:
+        check_subnormals()
+        work(0)
+        return
     helpers = min(threads, pieces) - 1
     numbers = _Numbers(pieces)
     futures = []

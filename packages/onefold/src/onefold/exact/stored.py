@@ -7,6 +7,7 @@ together fit a float64, and a product with its error otherwise.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -37,6 +38,7 @@ def words(values: Array) -> tuple[IntegerArray, IntegerArray]:
     return (integers >> 32).astype(np.int64), (integers & 0xFFFFFFFF).astype(np.int64)
 
 
+@cache  # the name of a type is slow to find out
 def significant_bits(dtype: np.dtype[np.generic]) -> int:
     """The most significant bits that a term of this type has."""
     return _SIGNIFICANT_BITS.get(dtype.name, min(32, 8 * dtype.itemsize))

@@ -72,7 +72,7 @@ def machine_code(kernel: Any, signature: Sequence[str]) -> tuple[str, bytes]:
     arguments = tuple(_numba_type(kind) for kind in signature)
     kernel.compile(arguments)
     result = kernel.overloads[arguments]
-    for declared in re.findall(r"^declare .*?@\"?([^\"(]+)", result.library.get_llvm_str(), re.M):
+    for declared in re.findall(r"^declare .*?@\"?([^\"(]+)", result.library.get_llvm_str(), re.MULTILINE):
         assert _KNOWN.match(declared), f"{declared} would be missing where Numba is not loaded"
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code

@@ -72,9 +72,7 @@ def reduce_totals(
 
 
 @inner
-def add_twos(
-    addresses: Any, moved: int, weights: Any, number: int, scratch: Any, out: Any
-) -> None:
+def add_twos(addresses: Any, moved: int, weights: Any, number: int, scratch: Any, out: Any) -> None:
     """Add the arrays from ``number`` on to the totals, or begin with them if it is 0."""
     size, count = out.shape[0], addresses.shape[0]
     if number == 0:

@@ -48,9 +48,7 @@ def reduce_integers(
 
 
 @inner
-def add_integers(
-    addresses: Any, moved: int, scratch: Any, out: Any, least: int, most: int
-) -> int:
+def add_integers(addresses: Any, moved: int, scratch: Any, out: Any, least: int, most: int) -> int:
     """As :func:`reduce_integers`, for one block."""
     size = out.shape[0]
     sums, uppers = scratch[0], scratch[1]

@@ -9,13 +9,13 @@ loader and calls it through :mod:`ctypes`, which lets go of the interpreter's lo
 key is a hash of every file of this package, of Numba's version and of the processor with its
 features, so an edit anywhere in it counts. (Numba's own cache looks at the file that a function
 stands in, and goes on using stale code when a function that it calls is edited in another one.)
-A lock keeps two processes from compiling the same kernel at the same time, and files are renamed
-into place.
+A lock keeps two processes from compiling the same kernel at the same time, files are renamed into
+place, and one whose digest does not fit is made again.
 
 **How a kernel is called.** As Numba calls it: the addresses of the result and of a place for
 exceptions, of which kernels have none, and then the arguments, arrays as their parts. That is
 Numba's own convention and not a promise of it, hence the version in the key and the pin in
-``constraints.txt``; :mod:`tests <tests.exact.test_loading>` fail if it changes.
+``constraints.txt``; no test passes if it changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -91,12 +91,14 @@ class Kernel:
         if directory is None:
             return self._compile(signature)
         path = directory / f"{self.name}-{'-'.join(signature).replace(':', 'x')}"
-        with _only_one(path):
-            if not path.exists():
-                symbol, code = self._compile(signature)
-                _write(path, symbol.encode() + b"\n" + code)
-        line, _, code = path.read_bytes().partition(b"\n")
-        return line.decode(), code
+        kept = _read(path)
+        if kept is None:
+            with _only_one(path):
+                kept = _read(path)
+                if kept is None:
+                    kept = self._compile(signature)
+                    _write(path, *kept)
+        return kept
 
     def _compile(self, signature: Sequence[str]) -> tuple[str, bytes]:
         compiled = importlib.import_module("onefold.exact.kernels.compiled")
@@ -175,20 +177,33 @@ def _key() -> str:
 @contextmanager
 def _only_one(path: Path) -> Iterator[None]:
     """Hold other processes off ``path`` while it is being made, where the system can do that."""
-    if path.exists():
-        yield
-        return
     try:
         import fcntl  # noqa: PLC0415  # not on Windows
     except ImportError:
         yield
         return
-    with path.with_suffix(".lock").open("wb") as file:
+    with path.with_name(f"{path.name}.lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
         yield
 
 
-def _write(path: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    Path(file.name).replace(path)
+def _read(path: Path) -> tuple[str, bytes] | None:
+    """The symbol and the code in a file; None if it is not there, or is not whole."""
+    try:
+        digest, symbol, code = path.read_bytes().split(b"\n", 2)
+    except (OSError, ValueError):
+        return None
+    return (symbol.decode(), code) if digest == _digest(symbol, code) else None
+
+
+def _write(path: Path, symbol: str, code: bytes) -> None:
+    """A full disk is no reason to fail: the code is there, and the next process tries again."""
+    name = symbol.encode()
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(b"\n".join([_digest(name, code), name, code]))
+        file.close()
+        Path(file.name).replace(path)
+
+
+def _digest(symbol: bytes, code: bytes) -> bytes:
+    return hashlib.sha256(symbol + code).hexdigest().encode()

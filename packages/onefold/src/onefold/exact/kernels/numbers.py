@@ -20,8 +20,8 @@ __all__ = [
     "decode",
     "encode",
     "encode_odd",
-    "mean_of_exact",
     "finish_pair",
+    "mean_of_exact",
     "quotient",
     "to_odd",
     "two_sum",
@@ -108,9 +108,7 @@ def _rounded(high: float, low: float, narrow: int) -> float:
 
 
 @inner
-def quotient(
-    high: float, low: float, slack: float, divisor: float
-) -> tuple[float, float, float]:
+def quotient(high: float, low: float, slack: float, divisor: float) -> tuple[float, float, float]:
     """``(high + low) / divisor`` as ``(first, tail, slack)``: the tail is off by at most the slack.
 
     ``slack`` comes in as that of ``low``; it is NaN where nothing can be said. See

@@ -20,20 +20,48 @@ have. Each stands beside a slow oracle in :mod:`onefold.exact`: :mod:`~onefold.e
 
 from onefold.exact.kernels.dense import reduce_dense
 from onefold.exact.kernels.integers import sum_integers
-from onefold.exact.kernels.limbs import columns
-from onefold.exact.kernels.rows import ROW_BITS, integer_rows, reduce_rows
-from onefold.exact.kernels.sorting import count_keys, scatter, sort_buckets
-from onefold.exact.kernels.sparse import emit, sum_buckets
+from onefold.exact.kernels.limbs import LIMBS, columns
+from onefold.exact.kernels.rows import BLOCK, integer_rows, reduce_rows
+from onefold.exact.kernels.sorting import (
+    FEW,
+    PAIR,
+    PLACES,
+    ROW,
+    SIGNED,
+    SINGLE,
+    UNSIGNED,
+    classify,
+    scatter,
+    sort_buckets,
+)
+from onefold.exact.kernels.sparse import (
+    TABLE,
+    condense,
+    emit,
+    settle_runs,
+    sum_buckets,
+)
 
 __all__ = [
-    "ROW_BITS",
+    "BLOCK",
+    "FEW",
+    "LIMBS",
+    "PAIR",
+    "PLACES",
+    "ROW",
+    "SIGNED",
+    "SINGLE",
+    "TABLE",
+    "UNSIGNED",
+    "classify",
     "columns",
-    "count_keys",
+    "condense",
     "emit",
     "integer_rows",
     "reduce_dense",
     "reduce_rows",
     "scatter",
+    "settle_runs",
     "sort_buckets",
     "sum_buckets",
     "sum_integers",

@@ -28,7 +28,7 @@ _CONDENSED_MIN = 1 << 14
 _CONDENSED_PIECE = 1 << 18
 
 
-class Misfit(Exception):  # noqa: N818  # it is never seen by a user
+class Misfit(Exception):
     """A sum of integers does not fit its type."""
 
     def __init__(self, coordinate: int) -> None:

@@ -69,7 +69,7 @@ def classify(coordinates: Any, layout: Any, splitters: Any, buckets: Any, counts
             key = np.uint64(coordinates[index]) - base
             bucket, half = np.uint64(0), halves
             while half:
-                bucket += half if splitters[bucket + half - one] < key else np.uint64(0)
+                bucket += half * np.uint64(splitters[bucket + half - one] < key)
                 half >>= one
             buckets[index] = bucket
             counts[bucket] += 1
@@ -136,6 +136,7 @@ def load(
     ``ROW`` are replaced by the numbers of their entries.
     """
     value_words = width - key_words
+    keys, values, place = room[0], room[1], np.uint64(0)
     for index in range(start, stop):
         first = np.uint64(index * width)
         key = np.uint64(words[first])
@@ -150,8 +151,9 @@ def load(
                 value = np.float64(np.uint32(bits).view(np.float32)).view(np.uint64)
             if value_words == 2:
                 value |= np.uint64(words[at + np.uint64(1)]) << np.uint64(32)
-        room[0, index - start] = key
-        room[1, index - start] = value
+        keys[place] = key
+        values[place] = value
+        place += np.uint64(1)
 
 
 @entry
@@ -200,51 +202,48 @@ def sort_buckets(
 
 @inner
 def sort_loaded(room: Any, size: int, ranges: Any, counts: Any) -> None:
-    """Sort ``size`` keys and values in ``room[0]`` and ``room[1]`` into ``room[2]`` and ``room[3]``.
+    """Sort ``size`` keys and values, the rows 0 and 1 of ``room``, into its rows 2 and 3.
 
-    A range on the stack ``ranges`` is unsorted and in the first two rows; one that is not is sorted
-    and in the last two.
+    A range on the stack ``ranges`` is in the former; one that is not is in the latter, and there
+    every entry is less than ``FEW`` from its place. Insertion does the rest.
     """
     keys, values, sorted_keys, sorted_values = room[0], room[1], room[2], room[3]
     ranges[0, 0], ranges[0, 1] = 0, size
     waiting = 1
     while waiting:
         waiting -= 1
-        first, last = ranges[waiting, 0], ranges[waiting, 1]
+        first, last = np.uint64(ranges[waiting, 0]), np.uint64(ranges[waiting, 1])
         least = most = keys[first] if last > first else np.uint64(0)
         for index in range(first, last):
             least, most = min(least, keys[index]), max(most, keys[index])
-        if least == most or last - first <= FEW:
+        if least == most or last - first <= np.uint64(FEW):
             for index in range(first, last):
                 sorted_keys[index] = keys[index]
                 sorted_values[index] = values[index]
-            if least != most:
-                _insert(sorted_keys, sorted_values, first, last)
             continue
-        shift = _shift(most - least, last - first)
+        shift = _shift(most - least, np.int64(last - first))
         places = np.int64((most - least) >> shift) + 1
         _deal(room, first, last, least, shift, places, counts)
         if shift == 0:
             continue
-        begin = first
+        begin = np.int64(first)
         for place in range(places):
             end = counts[place]
             if end - begin > FEW:
-                for index in range(begin, end):
+                for index in range(np.uint64(begin), np.uint64(end)):
                     keys[index] = sorted_keys[index]
                     values[index] = sorted_values[index]
                 ranges[waiting, 0], ranges[waiting, 1] = begin, end
                 waiting += 1
-            elif end - begin > 1:
-                _insert(sorted_keys, sorted_values, begin, end)
             begin = end
+    _insert(sorted_keys, sorted_values, np.uint64(size))
 
 
 @inner
 def _shift(span: Any, size: int) -> Any:
     """How many bits of a key to leave for later."""
     shift, place_bits = 0, 2
-    while place_bits < _PLACE_BITS_MAX and (2 << place_bits) < size:
+    while place_bits < _PLACE_BITS_MAX and (1 << place_bits) < size:
         place_bits += 1
     while span >> np.uint64(shift) >= np.uint64(1 << place_bits):
         shift += 1
@@ -253,7 +252,7 @@ def _shift(span: Any, size: int) -> Any:
 
 @inner
 def _deal(
-    room: Any, first: int, last: int, least: Any, shift: Any, places: int, counts: Any
+    room: Any, first: Any, last: Any, least: Any, shift: Any, places: int, counts: Any
 ) -> None:
     """Deal entries out by the leading bits; ``counts`` then has where each place ends."""
     keys, values, sorted_keys, sorted_values = room[0], room[1], room[2], room[3]
@@ -261,25 +260,28 @@ def _deal(
         counts[place] = 0
     for index in range(first, last):
         counts[(keys[index] - least) >> shift] += 1
-    total = first
+    total = np.int64(first)
     for place in range(places):
         count = counts[place]
         counts[place] = total
         total += count
     for index in range(first, last):
-        place = (keys[index] - least) >> shift
+        key = keys[index]
+        place = (key - least) >> shift
         target = np.uint64(counts[place])
         counts[place] += 1
-        sorted_keys[target] = keys[index]
+        sorted_keys[target] = key
         sorted_values[target] = values[index]
 
 
 @inner
-def _insert(keys: Any, values: Any, first: int, last: int) -> None:
-    for index in range(first + 1, last):
-        key, value = keys[index], values[index]
-        place = index - 1
-        while place >= first and keys[place] > key:
-            keys[place + 1], values[place + 1] = keys[place], values[place]
-            place -= 1
-        keys[place + 1], values[place + 1] = key, value
+def _insert(keys: Any, values: Any, size: Any) -> None:
+    one = np.uint64(1)
+    for index in range(one, size):
+        key = keys[index]
+        if keys[index - one] > key:
+            value, place = values[index], index
+            while place and keys[place - one] > key:
+                keys[place], values[place] = keys[place - one], values[place - one]
+                place -= one
+            keys[place], values[place] = key, value

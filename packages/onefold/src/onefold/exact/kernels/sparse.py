@@ -105,7 +105,11 @@ def sum_buckets(
             else:
                 load(words, key_words, width, start, stop, kind, room)
                 span, least, zeros = _tabulate(room, size, table)
-            if span >= 0:
+            if span >= 0 and kind == SINGLE and key_words == 1:
+                counts[bucket] = _collect_packed(
+                    words, start, stop, span, least, zeros, divisor, narrow, table[0]
+                )
+            elif span >= 0:
                 counts[bucket] = _collect(
                     words, key_words, width, start, span, least, zeros, divisor, narrow, table, room
                 )
@@ -129,16 +133,17 @@ def _fits(least: Any, most: Any, size: int) -> bool:
 @inner
 def _tabulate_packed(words: Any, start: int, stop: int, table: Any) -> tuple[int, Any, bool]:
     """``(places in use, least key, whether any value is -0.0)``; -1 if a table does not suit."""
-    least = most = words[2 * start]
-    for index in range(start, stop):
-        key = words[np.uint64(2 * index)]
+    two, begin, end = np.uint64(2), np.uint64(start), np.uint64(stop)
+    least = most = words[two * begin]
+    for index in range(begin, end):
+        key = words[two * index]
         least, most = min(least, key), max(most, key)
     if not _fits(np.uint64(least), np.uint64(most), stop - start):
         return -1, np.uint64(0), False
     states = table[0]
     zeros = False
-    for index in range(start, stop):
-        at = np.uint64(2 * index)
+    for index in range(begin, end):
+        at = two * index
         place = np.uint64(words[at] - least)
         bits = words[at + np.uint64(1)]
         zeros |= bits == _NEGATIVE_ZERO
@@ -163,6 +168,44 @@ def _tabulate(room: Any, size: int, table: Any) -> tuple[int, Any, bool]:
         high, low = add_to_pair(table[0, place], table[1, place], value + 0.0)
         table[0, place], table[1, place] = high, low
     return np.int64(most - least) + 1, least, zeros
+
+
+@inner
+def _collect_packed(
+    words: Any,
+    start: int,
+    stop: int,
+    span: int,
+    least: Any,
+    zeros: bool,
+    divisor: int,
+    narrow: int,
+    sums: Any,
+) -> int:
+    """As :func:`_collect`, for a table of one float64 each, without branches on what is in it."""
+    one, used = np.uint64(1), np.uint64(span)
+    doubtful = 0
+    for place in range(used):
+        doubtful += not abs(sums[place]) < np.inf
+        doubtful += zeros and np.float64(sums[place]).view(np.int64) == 0
+    if doubtful:
+        for place in range(used):
+            sums[place] = -0.0
+        return -1
+    scale, end, last = np.float64(divisor), np.uint64(start), np.uint64(stop - 1)
+    for place in range(used):
+        total = sums[place]
+        sums[place] = -0.0
+        at = end * np.uint64(2)
+        is_seen = np.float64(total).view(np.int64) != -(2**63)
+        if end <= last:
+            odd = total if divisor == 1 else mean_of_exact(total, scale)
+            words[at] = np.uint64(least) + place
+            words[at + one] = (
+                np.float32(odd).view(np.uint32) if narrow == 1 else encode(odd, words)
+            )
+        end += np.uint64(is_seen)
+    return np.int64(end) - start
 
 
 @inner
@@ -238,10 +281,10 @@ def _sum_runs(
 
 @inner
 def _end_of_run(keys: Any, first: int, size: int) -> int:
-    last = first + 1
-    while last < size and keys[last] == keys[first]:
-        last += 1
-    return last
+    last, key = np.uint64(first + 1), keys[np.uint64(first)]
+    while last < np.uint64(size) and keys[last] == key:
+        last += np.uint64(1)
+    return np.int64(last)
 
 
 @inner
@@ -284,8 +327,9 @@ def emit(
     """
     one, skipped = np.uint64(1), np.uint64(key_words)
     for bucket in range(first, last):
-        for place in range(places[bucket], places[bucket + 1]):
-            at = np.uint64((starts[bucket] + place - places[bucket]) * width)
+        at = np.uint64(starts[bucket] * width) - np.uint64(width)
+        for place in range(np.uint64(places[bucket]), np.uint64(places[bucket + 1])):
+            at += np.uint64(width)
             key = np.uint64(words[at])
             if key_words == 2:
                 key |= np.uint64(words[at + one]) << np.uint64(32)
@@ -301,8 +345,8 @@ def emit(
 @inner
 def _pair_sum(values: Any, first: int, last: int) -> tuple[float, float]:
     """The sum of float64 given by their bits, as a pair."""
-    high, low = np.uint64(values[first]).view(np.float64), 0.0
-    for index in range(first + 1, last):
+    high, low = np.uint64(values[np.uint64(first)]).view(np.float64), 0.0
+    for index in range(np.uint64(first + 1), np.uint64(last)):
         high, low = add_to_pair(high, low, np.uint64(values[index]).view(np.float64))
     return high, low
 

@@ -201,13 +201,14 @@ def _even(
 
 
 def _splitters(sample: npt.NDArray[np.uint64], wanted: int) -> npt.NDArray[np.uint64]:
-    """The ends of equal shares; a key that is the end of two has a bucket to itself."""
+    """The ends of equal shares, halved; a half that is the end of two has a bucket to itself."""
+    sample = sample >> np.uint64(1)
     size = 1 << (wanted.bit_length() - 1)
     ends = sample[np.linspace(0, sample.size - 1, size // 2 + 1).astype(np.int64)[1:-1]]
     heavy = ends[1:][ends[1:] == ends[:-1]]
     chosen = np.unique(np.concatenate([ends, heavy[heavy > 0] - np.uint64(1)]))
     padding = (1 << int(chosen.size).bit_length()) - 1 - chosen.size
-    return np.append(chosen, np.full(padding, 2**64 - 1, np.uint64))
+    return np.append(chosen, np.full(padding, 2**63 - 1, np.uint64))
 
 
 # -- scratch -----------------------------------------------------------------------------------

@@ -55,31 +55,57 @@ def classify(coordinates: Any, layout: Any, splitters: Any, buckets: Any, counts
         coordinates: int64.
         layout: uint64: the least coordinate, the key where equal ranges begin, and the number of
             bits of a key within a range. Bucket 0 has the keys below, the last all above.
-        splitters: uint64. If there are any, bucket ``i`` instead has the keys above splitter
-            ``i - 1`` up to splitter ``i``. Their number is a power of two, less one.
+        splitters: uint64. If there are any, bucket ``i`` instead has the keys of which the half
+            is above splitter ``i - 1`` and up to splitter ``i``. Their number is a power of two,
+            less one.
         buckets: uint16, gets the bucket of each.
         counts: int64, one for each bucket, to which is added.
     """
     base, low, shift = layout[0], layout[1], layout[2]
-    last = np.uint64(counts.shape[0] - 1)
-    halves = np.uint64(splitters.shape[0] + 1) >> np.uint64(1)
-    one = np.uint64(1)
-    if halves:
-        for index in range(coordinates.shape[0]):
-            key = np.uint64(coordinates[index]) - base
-            bucket, half = np.uint64(0), halves
-            while half:
-                bucket += half * np.uint64(splitters[bucket + half - one] < key)
-                half >>= one
-            buckets[index] = bucket
-            counts[bucket] += 1
-    else:
-        for index in range(coordinates.shape[0]):
-            key = np.uint64(coordinates[index]) - base
-            above = min(((key - low) >> shift) + one, last)
-            bucket = np.uint64(0) if key < low else above
-            buckets[index] = bucket
-            counts[bucket] += 1
+    if splitters.shape[0]:
+        _classify_by_search(coordinates, base, splitters, buckets, counts)
+        return
+    last, one = np.uint64(counts.shape[0] - 1), np.uint64(1)
+    for index in range(coordinates.shape[0]):
+        key = np.uint64(coordinates[index]) - base
+        above = min(((key - low) >> shift) + one, last)
+        bucket = np.uint64(0) if key < low else above
+        buckets[index] = bucket
+        counts[bucket] += 1
+
+
+@inner
+def _classify_by_search(
+    coordinates: Any, base: Any, splitters: Any, buckets: Any, counts: Any
+) -> None:
+    """Four keys at a time, since each step of a search waits for the one before it.
+
+    Which half to go on with is a sign bit that is added: a branch would be mispredicted every
+    other time. That is why the last bit of a key is left out, so that a difference has a sign.
+    """
+    one, sign, levels = np.uint64(1), np.uint64(63), np.uint64(0)
+    while np.uint64(splitters.shape[0]) >> levels:
+        levels += one
+    last = coordinates.shape[0] - 1
+    for index in range(0, last + 1, 4):
+        second, third, fourth = min(index + 1, last), min(index + 2, last), min(index + 3, last)
+        key_a = (np.uint64(coordinates[index]) - base) >> one
+        key_b = (np.uint64(coordinates[second]) - base) >> one
+        key_c = (np.uint64(coordinates[third]) - base) >> one
+        key_d = (np.uint64(coordinates[fourth]) - base) >> one
+        a = b = c = d = np.uint64(0)
+        level = levels
+        while level:
+            level -= one
+            a += ((splitters[a + (one << level) - one] - key_a) >> sign) << level
+            b += ((splitters[b + (one << level) - one] - key_b) >> sign) << level
+            c += ((splitters[c + (one << level) - one] - key_c) >> sign) << level
+            d += ((splitters[d + (one << level) - one] - key_d) >> sign) << level
+        buckets[index], buckets[second], buckets[third], buckets[fourth] = a, b, c, d
+        counts[a] += 1
+        counts[b] += index + 1 <= last
+        counts[c] += index + 2 <= last
+        counts[d] += index + 3 <= last
 
 
 @entry
@@ -122,7 +148,8 @@ def scatter(
         words[start] = key
         if key_words == 2:
             words[start + one] = key >> half
-        for word in range(size):
+        words[start + skipped] = values[index, 0]
+        for word in range(1, size):
             words[start + skipped + np.uint64(word)] = values[index, word]
 
 

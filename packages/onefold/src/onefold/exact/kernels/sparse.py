@@ -261,10 +261,14 @@ def _sum_runs(
 ) -> tuple[int, int]:
     """Add up runs of sorted entries; how many there are, and how many of them are in doubt."""
     keys, values, floats = room[2], room[3], table[0]
+    is_plain = (kind <= PAIR) & (narrow == 1) & (divisor == 1)
     found, doubtful, first = 0, 0, 0
     while first < size:
         last = _end_of_run(keys, first, size)
-        if kind >= SIGNED:
+        total = _single_sum(values, first, last) if is_plain else np.nan
+        if abs(total) < np.inf:
+            bits, sure = np.uint64(np.float32(total).view(np.uint32)), True
+        elif kind >= SIGNED:
             bits, sure = _integer_sum(values, first, last, kind)
         else:
             high, low = _pair_sum(values, first, last)
@@ -340,6 +344,15 @@ def emit(
 
 
 # -- sums --------------------------------------------------------------------------------------
+
+
+@inner
+def _single_sum(values: Any, first: int, last: int) -> float:
+    """The sum of float64 given by their bits, NaN if one float64 does not hold it."""
+    total = np.uint64(values[np.uint64(first)]).view(np.float64)
+    for index in range(np.uint64(first + 1), np.uint64(last)):
+        total = add_exactly(total, np.uint64(values[index]).view(np.float64))
+    return total
 
 
 @inner

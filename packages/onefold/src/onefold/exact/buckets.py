@@ -230,14 +230,12 @@ class Room:
         """Room for ``size`` entries."""
         from onefold.exact import kernels  # noqa: PLC0415
 
-        table = np.zeros((2, kernels.TABLE))
-        table[0] = -0.0
         return cls(
             np.empty((4, size), np.uint64),
             np.empty((size // kernels.FEW + 2, 2), np.int64),
             np.empty(kernels.PLACES, np.int64),
             np.empty((size + 1, 3), np.int64),
-            table,
+            np.full(kernels.TABLE, -0.0),
             np.zeros(kernels.LIMBS, np.int64),
         )
 

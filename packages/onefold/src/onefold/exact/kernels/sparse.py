@@ -1,11 +1,11 @@
 """Sums of sparse entries whose values are numbers, bucket by bucket.
 
-A bucket whose keys lie close together is added up in a table with a place for every key that there
-could be; keys need no sorting then. Any other is sorted, and runs of equal keys are added up. What
-is kept of a sum depends on the kind of values, as in the dense kernels: one float64 that becomes
-NaN when it is not exact, a pair of float64, or for integers the sum and the sum of the upper
-halves. If any sum of a table is in doubt the bucket is sorted after all, so that all addends of
-that key stand together; runs still in doubt are listed for :func:`settle_runs`.
+A bucket of float32 whose keys lie close together is added up in a table with a place for every key
+that there could be; keys need no sorting then. Any other is sorted, and runs of equal keys are
+added up. What is kept of a sum is as in the dense kernels: one float64 that becomes NaN when it is
+not exact (all that a table has), a pair of float64, or for integers the sum and the sum of the
+upper halves. If any sum of a table is in doubt the bucket is sorted after all, so that all addends
+of that key stand together; runs still in doubt are listed for :func:`settle_runs`.
 
 **Heavy buckets.** A key may have half of all entries, and a bucket belongs to one thread. So large
 buckets are first *condensed*, piece by piece on all threads: a run of equal keys within a piece is
@@ -84,7 +84,7 @@ def sum_buckets(
         divisor: From 1 to 2**53.
         narrow: Results are 0: 64 bits, 1: float32, or 2: float32 rounded to odd.
         counts: int64, gets the number of results of each bucket.
-        table: float64, two rows of ``TABLE`` times -0.0 and 0.0; so they are left, too.
+        table: float64, ``TABLE`` times -0.0; so it is left, too.
         room: uint64, four rows for the entries of the largest bucket.
         ranges: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
         places: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
@@ -99,19 +99,11 @@ def sum_buckets(
         start, stop = starts[bucket], stops[bucket]
         size = stop - start
         counts[bucket] = -1
-        if kind <= PAIR and size > 1:
-            if kind == SINGLE and key_words == 1:
-                span, least, zeros = _tabulate_packed(words, start, stop, table)
-            else:
-                load(words, key_words, width, start, stop, kind, room)
-                span, least, zeros = _tabulate(room, size, table)
-            if span >= 0 and kind == SINGLE and key_words == 1:
-                counts[bucket] = _collect_packed(
-                    words, start, stop, span, least, zeros, divisor, narrow, table[0]
-                )
-            elif span >= 0:
+        if kind == SINGLE and key_words == 1 and size > 1:
+            span, least, zeros = _tabulate(words, start, stop, table)
+            if span >= 0:
                 counts[bucket] = _collect(
-                    words, key_words, width, start, span, least, zeros, divisor, narrow, table, room
+                    words, start, stop, span, least, zeros, divisor, narrow, table
                 )
         if counts[bucket] < 0:
             load(words, key_words, width, start, stop, kind, room)
@@ -131,7 +123,7 @@ def _fits(least: Any, most: Any, size: int) -> bool:
 
 
 @inner
-def _tabulate_packed(words: Any, start: int, stop: int, table: Any) -> tuple[int, Any, bool]:
+def _tabulate(words: Any, start: int, stop: int, table: Any) -> tuple[int, Any, bool]:
     """``(places in use, least key, whether any value is -0.0)``; -1 if a table does not suit."""
     two, begin, end = np.uint64(2), np.uint64(start), np.uint64(stop)
     least = most = words[two * begin]
@@ -140,7 +132,6 @@ def _tabulate_packed(words: Any, start: int, stop: int, table: Any) -> tuple[int
         least, most = min(least, key), max(most, key)
     if not _fits(np.uint64(least), np.uint64(most), stop - start):
         return -1, np.uint64(0), False
-    states = table[0]
     zeros = False
     for index in range(begin, end):
         at = two * index
@@ -148,30 +139,12 @@ def _tabulate_packed(words: Any, start: int, stop: int, table: Any) -> tuple[int
         bits = words[at + np.uint64(1)]
         zeros |= bits == _NEGATIVE_ZERO
         value = np.float64(np.uint32(bits).view(np.float32)) + 0.0
-        states[place] = add_exactly(states[place], value)
+        table[place] = add_exactly(table[place], value)
     return np.int64(most) - np.int64(least) + 1, np.uint64(least), zeros
 
 
 @inner
-def _tabulate(room: Any, size: int, table: Any) -> tuple[int, Any, bool]:
-    """The same for loaded entries, in pairs."""
-    least = most = room[0, 0]
-    for index in range(size):
-        least, most = min(least, room[0, index]), max(most, room[0, index])
-    if not _fits(least, most, size):
-        return -1, least, False
-    zeros = False
-    for index in range(size):
-        place = room[0, index] - least
-        value = np.uint64(room[1, index]).view(np.float64)
-        zeros |= np.uint64(room[1, index]).view(np.int64) == -(2**63)
-        high, low = add_to_pair(table[0, place], table[1, place], value + 0.0)
-        table[0, place], table[1, place] = high, low
-    return np.int64(most - least) + 1, least, zeros
-
-
-@inner
-def _collect_packed(
+def _collect(
     words: Any,
     start: int,
     stop: int,
@@ -182,7 +155,10 @@ def _collect_packed(
     narrow: int,
     sums: Any,
 ) -> int:
-    """As :func:`_collect`, for a table of one float64 each, without branches on what is in it."""
+    """Round the sums of a table, put them where the entries were, and clear the table.
+
+    Returns how many there are, or -1, with the entries unchanged, if any is in doubt.
+    """
     one, used = np.uint64(1), np.uint64(span)
     doubtful = 0
     for place in range(used):
@@ -201,48 +177,9 @@ def _collect_packed(
         if end <= last:
             odd = total if divisor == 1 else mean_of_exact(total, scale)
             words[at] = np.uint64(least) + place
-            words[at + one] = (
-                np.float32(odd).view(np.uint32) if narrow == 1 else encode(odd, words)
-            )
+            words[at + one] = np.float32(odd).view(np.uint32) if narrow == 1 else encode(odd, words)
         end += np.uint64(is_seen)
     return np.int64(end) - start
-
-
-@inner
-def _collect(
-    words: Any,
-    key_words: int,
-    width: int,
-    start: int,
-    span: int,
-    least: Any,
-    zeros: bool,
-    divisor: int,
-    narrow: int,
-    table: Any,
-    room: Any,
-) -> int:
-    """Round the sums of a table, put them where the entries were, and clear the table.
-
-    Returns how many there are, or -1, with the entries unchanged, if any is in doubt.
-    """
-    sums, lows = table[0], table[1]
-    keys, results = room[2], room[3]
-    found, all_sure = 0, True
-    for place in range(span):
-        high, low = sums[place], lows[place]
-        if np.float64(high).view(np.int64) != -(2**63):
-            bits, sure = _rounded(high, low, divisor, narrow, sums, words)
-            keys[found] = least + np.uint64(place)
-            results[found] = bits
-            all_sure &= sure & ((high + low != 0) | (not zeros))
-            found += 1
-            sums[place], lows[place] = -0.0, 0.0
-    if not all_sure:
-        return -1
-    for index in range(found):
-        _put(words, key_words, width, start + index, keys[index], results[index])
-    return found
 
 
 @inner
@@ -260,19 +197,21 @@ def _sum_runs(
     doubts: Any,
 ) -> tuple[int, int]:
     """Add up runs of sorted entries; how many there are, and how many of them are in doubt."""
-    keys, values, floats = room[2], room[3], table[0]
-    is_plain = (kind <= PAIR) & (narrow == 1) & (divisor == 1)
+    keys, values = room[2], room[3]
+    is_plain = (kind <= PAIR) & (narrow <= 1) & (divisor == 1)
     found, doubtful, first = 0, 0, 0
     while first < size:
         last = _end_of_run(keys, first, size)
         total = _single_sum(values, first, last) if is_plain else np.nan
         if abs(total) < np.inf:
-            bits, sure = np.uint64(np.float32(total).view(np.uint32)), True
+            bits, sure = np.float64(total).view(np.uint64), True
+            if narrow == 1:
+                bits = np.uint64(np.float32(total).view(np.uint32))
         elif kind >= SIGNED:
             bits, sure = _integer_sum(values, first, last, kind)
         else:
             high, low = _pair_sum(values, first, last)
-            bits, sure = _rounded(high, low, divisor, narrow, floats, words)
+            bits, sure = _rounded(high, low, divisor, narrow, table, words)
         if not sure:
             doubtful += 1
             doubts[doubtful, 0], doubts[doubtful, 1], doubts[doubtful, 2] = first, last, found

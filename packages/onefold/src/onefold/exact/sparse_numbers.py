@@ -99,7 +99,7 @@ def reduce_numbers(
     coordinates, sums = _brought_together(buckets, counts, travel.result, threads)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type
-        misfits = (sums < limits.min) | (sums > limits.max)
+        misfits = np.less(sums, limits.min) | np.greater(sums, limits.max)
         if misfits.any():
             raise Misfit(int(coordinates[np.argmax(misfits)]))
     with np.errstate(over="ignore"):

@@ -47,7 +47,7 @@ def reduce_rows(
         Misfit: ``dtype``, an integer type, does not hold a sum; that of the least coordinate.
     """
     values = [_wide(plain(part.values)) for part in parts]
-    flat = [each.reshape(len(each), math.prod(parts[0].row)) for each in values]
+    flat: list[Array] = [each.reshape(len(each), math.prod(parts[0].row)) for each in values]
     weights = plan.weights if isinstance(plan, FloatPlan) else np.ones(len(parts))
     coordinates = [part.coordinates for part in parts]
     rows = _sorted(coordinates, flat, weights, threads)
@@ -66,7 +66,8 @@ def _narrowed(found: Array, result: Array, dtype: np.dtype[np.generic]) -> Array
     if result.dtype == dtype:
         return result
     limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type
-    misfits = ((result < limits.min) | (result > limits.max)).reshape(found.size, -1).any(axis=1)
+    elements = np.less(result, limits.min) | np.greater(result, limits.max)
+    misfits = elements.reshape(found.size, -1).any(axis=1)
     if misfits.any():
         raise Misfit(int(found[np.argmax(misfits)]))
     return result.astype(dtype)

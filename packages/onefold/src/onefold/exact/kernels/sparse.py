@@ -199,7 +199,7 @@ def _sum_runs(
     """Add up runs of sorted entries; how many there are, and how many of them are in doubt."""
     keys, values = room[2], room[3]
     is_plain = (kind <= PAIR) & (narrow <= 1) & (divisor == 1)
-    found, doubtful, first = 0, 0, 0
+    found, doubtful, first = 0, 0, np.int64(0)  # a literal would be compiled as another type
     while first < size:
         last = _end_of_run(keys, first, size)
         total = _single_sum(values, first, last) if is_plain else np.nan
@@ -390,7 +390,7 @@ def _condense_runs(
 ) -> int:
     """Write sorted entries, or fewer of the same sums, at ``end``; returns the new end."""
     addends, keys, values = room[0], room[2], room[3]
-    first = 0
+    first = np.int64(0)
     while first < size:
         last = _end_of_run(keys, first, size)
         count = _few_addends(values, first, last, kind, addends) if last - first > 1 else 0

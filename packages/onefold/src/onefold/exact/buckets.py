@@ -1,16 +1,19 @@
 """Sparse entries dealt out to buckets of neighbouring coordinates, on several threads.
 
-Two passes over the coordinates: one counts how many entries of each piece of the input go to each
-bucket, which tells where each piece has to put its own, and one puts them there. So threads write
-to places of their own and need no locks, and the entries of a bucket stand in the order of the
-input.
+Two passes over the coordinates: one finds the bucket of each entry and counts how many of each
+piece of the input go to each bucket, which tells where each piece has to put its own, and one puts
+them there. So threads write to places of their own and need no locks, and the entries of a bucket
+stand in the order of the input.
 
-Most keys may lie close together and a few far away; a sample of the keys tells where most are, and
-only that range is divided evenly.
+A sample of the keys tells how they are distributed. Where they spread evenly, but for a few far
+away, a bucket is a range of keys, all equally wide. Otherwise the sample is cut into equal shares,
+and a key that would be the end of more than one of them has a bucket of its own; finding a bucket
+then takes a binary search.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,30 +21,42 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from onefold.exact import kernels
 from onefold.exact.buffers import plain
+from onefold.exact.kernels import sizes
 from onefold.exact.pool import in_pieces
 from onefold.update import Array
 
-__all__ = ["Buckets", "in_buckets"]
+__all__ = ["Buckets", "Room", "in_buckets", "room_for"]
 
 _BUCKET_ENTRIES = 4096
 _BUCKETS_MAX = 4096
+_SPLIT_BUCKETS_MAX = 1024
+_FEWEST_BITS = 7
+"""Of the number of buckets, if they are as wide as they may be."""
 _PIECE_ENTRIES_MIN = 1 << 15
-_SAMPLE = 2048
+_SAMPLE = 1 << 13
 _FAR = 4
 """Keys spread over more than this times the range of nearly all of a sample have outliers."""
+_UNEVEN = 6
+"""Ranges are not even if one has so many times its share of the sample, and more than by chance."""
+_CACHED = 1 << 15
+"""Entries that fit a second level cache."""
+_KEPT = 1 << 16
+"""Rooms for more entries are not kept."""
 
 Values: TypeAlias = Callable[[int, slice], Array]
-"""The values of some entries of a part."""
+"""The values of some entries of a part: uint32, the words of a value in each row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Keys and values bucket after bucket; a key is a coordinate less ``base``."""
+    """Entries bucket after bucket, each some words; a key is a coordinate less ``base``."""
 
     base: int
-    keys: Array
-    values: Array
+    key_words: int
+    words: npt.NDArray[np.uint32]
+    width: int
     starts: npt.NDArray[np.int64]
 
     @property
@@ -64,57 +79,70 @@ class Buckets:
         in_pieces(piece, pieces, threads)
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """See :func:`onefold.exact.kernels.sorting.classify`."""
+
+    numbers: npt.NDArray[np.uint64]
+    splitters: npt.NDArray[np.uint64]
+    count: int
+
+
 def in_buckets(
     coordinates: Sequence[Array],
     values: Values,
-    dtype: np.dtype[np.generic],
+    value_words: int,
     threads: int,
     *,
-    key: np.dtype[np.generic] | None = None,
+    range_bits: int = 0,
 ) -> Buckets:
     """Deal out entries.
 
     Args:
         coordinates: int64, those of each part; not all are empty.
-        values: Gives the values of a part's entries, of ``dtype``.
-        dtype: The type of the values.
+        values: Gives the values of a part's entries.
+        value_words: How many words a value has.
         threads: How many to use.
-        key: The type of keys; the default is the narrower one that fits.
+        range_bits: How many bits of a key may well lie within a bucket.
     """
-    from onefold.exact import kernels  # noqa: PLC0415  # Numba is loaded when it is needed
-
     coordinates = [plain(each) for each in coordinates]
     entries = sum(each.size for each in coordinates)
     pieces = _pieces(coordinates, max(_PIECE_ENTRIES_MIN, -(-entries // (8 * threads))))
     base, most = _range([coordinates[part][chosen] for part, chosen in pieces], threads)
-    low, shift, count = _layout(coordinates, base, most, entries)
-    places = np.zeros((len(pieces), count), np.int64)
+    layout = _layout(coordinates, base, most, range_bits)
+    numbers = [np.empty(chosen.stop - chosen.start, np.uint16) for _, chosen in pieces]
+    counts = np.zeros((len(pieces), layout.count), np.int64)
 
-    def count_piece(number: int) -> None:
+    def classify(number: int) -> None:
         part, chosen = pieces[number]
-        kernels.count_keys(coordinates[part][chosen], base, low, shift, places[number])
+        kernels.classify(
+            coordinates[part][chosen],
+            layout.numbers,
+            layout.splitters,
+            numbers[number],
+            counts[number],
+        )
 
-    if count > 1:
-        in_pieces(count_piece, len(pieces), threads)
-    else:
-        places[:, 0] = [chosen.stop - chosen.start for _, chosen in pieces]
-    starts = np.append(0, np.cumsum(places.sum(axis=0)))
-    np.cumsum(places[:-1], axis=0, out=places[1:])
-    places[0] = 0
-    places += starts[:-1]
-    if key is None:
-        key = np.dtype(np.uint32 if most - base < 2**32 else np.uint64)
-    keys, out = np.empty(entries, key), np.empty(entries, dtype)
-    bits = np.dtype(f"u{dtype.itemsize}")
+    in_pieces(classify, len(pieces), threads)
+    starts = np.append(0, np.cumsum(counts.sum(axis=0)))
+    places = (np.cumsum(counts, axis=0) - counts + starts[:-1]).astype(np.uint64)
+    key_words = 1 if most - base < 2**32 else 2
+    words = np.empty(entries * (key_words + value_words), np.uint32)
 
-    def put_piece(number: int) -> None:
+    def scatter(number: int) -> None:
         part, chosen = pieces[number]
-        own = coordinates[part][chosen]
-        own_values = values(part, chosen).view(bits)
-        kernels.scatter(own, own_values, base, low, shift, places[number], keys, out.view(bits))
+        kernels.scatter(
+            coordinates[part][chosen],
+            values(part, chosen),
+            layout.numbers,
+            numbers[number],
+            places[number],
+            key_words,
+            words,
+        )
 
-    in_pieces(put_piece, len(pieces), threads)
-    return Buckets(base, keys, out, starts)
+    in_pieces(scatter, len(pieces), threads)
+    return Buckets(base, key_words, words, key_words + value_words, starts)
 
 
 def _pieces(coordinates: Sequence[Array], size: int) -> list[tuple[int, slice]]:
@@ -130,26 +158,99 @@ def _range(pieces: Sequence[Array], threads: int) -> tuple[int, int]:
     extremes = np.empty((2, len(pieces)), np.int64)
 
     def work(number: int) -> None:
-        extremes[:, number] = np.min(pieces[number]), np.max(pieces[number])
+        piece = pieces[number]
+        cached = [piece[first : first + _CACHED] for first in range(0, piece.size, _CACHED)]
+        bounds = [(each.min(), each.max()) for each in cached]
+        extremes[:, number] = min(least for least, _ in bounds), max(most for _, most in bounds)
 
     in_pieces(work, len(pieces), threads)
     return int(extremes[0].min()), int(extremes[1].max())
 
 
-def _layout(
-    coordinates: Sequence[Array], base: int, most: int, entries: int
-) -> tuple[np.uint64, int, int]:
-    """``(low, shift, count)``: see :func:`onefold.exact.kernels.sorting.count_keys`."""
+def _layout(coordinates: Sequence[Array], base: int, most: int, range_bits: int) -> _Layout:
+    none = np.empty(0, np.uint64)
+    entries = sum(each.size for each in coordinates)
     wanted = min(_BUCKETS_MAX, entries // _BUCKET_ENTRIES)
+    origin = np.uint64(base % 2**64)
     if wanted <= 1:
-        return np.uint64(0), 63, 1
+        return _Layout(np.array([origin, 0, 63], np.uint64), none, 3)
     step = max(1, entries // _SAMPLE)
-    sample = np.sort(np.concatenate([each[::step] for each in coordinates]))
+    sampled = np.concatenate([each[::step] for each in coordinates])
+    sample = np.sort(sampled.view(np.uint64) - origin)
+    low, shift, count = _even(sample, most - base, wanted, range_bits)
+    shares = np.bincount(np.clip((sample - low) >> np.uint64(shift), 0, count) * (sample >= low))
+    if shares.max() <= _UNEVEN * sample.size / count + 64:
+        return _Layout(np.array([origin, low, shift], np.uint64), none, count)
+    splitters = _splitters(sample, min(wanted, _SPLIT_BUCKETS_MAX))
+    return _Layout(np.array([origin, 0, 0], np.uint64), splitters, splitters.size + 1)
+
+
+def _even(
+    sample: npt.NDArray[np.uint64], span: int, wanted: int, range_bits: int
+) -> tuple[np.uint64, int, int]:
+    """Where equal ranges begin, the bits of one, and how many there are with both ends."""
     cut = sample.size // 256
     near, far = int(sample[cut]), int(sample[-1 - cut])
     margin = (far - near) // 64
-    near, far = max(base, near - margin), min(most, far + margin)
-    if (far - near) * _FAR > most - base:
-        near, far = base, most
-    shift = max(0, (far - near).bit_length() - wanted.bit_length() + 1)
-    return np.uint64(near - base), shift, ((far - near) >> shift) + 3
+    near, far = max(0, near - margin), min(span, far + margin)
+    if (far - near) * _FAR > span:
+        near, far = 0, span
+    bits = (far - near).bit_length()
+    shift = max(0, bits - wanted.bit_length() + 1, min(range_bits, bits - _FEWEST_BITS))
+    return np.uint64(near), shift, ((far - near) >> shift) + 3
+
+
+def _splitters(sample: npt.NDArray[np.uint64], wanted: int) -> npt.NDArray[np.uint64]:
+    """The ends of equal shares, halved; a half that is the end of two has a bucket to itself."""
+    sample = sample >> np.uint64(1)
+    size = 1 << (wanted.bit_length() - 1)
+    ends = sample[np.linspace(0, sample.size - 1, size // 2 + 1).astype(np.int64)[1:-1]]
+    heavy = ends[1:][ends[1:] == ends[:-1]]
+    chosen = np.unique(np.concatenate([ends, heavy[heavy > 0] - np.uint64(1)]))
+    padding = (1 << int(chosen.size).bit_length()) - 1 - chosen.size
+    return np.append(chosen, np.full(padding, 2**63 - 1, np.uint64))
+
+
+# -- scratch -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What kernels work in, for buckets of some size. See there."""
+
+    entries: npt.NDArray[np.uint64]
+    ranges: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    doubts: npt.NDArray[np.int64]
+    table: npt.NDArray[np.float64]
+    limbs: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, size: int) -> Room:
+        """Room for ``size`` entries."""
+        return cls(
+            np.empty((4, size), np.uint64),
+            np.empty((size // sizes.FEW + 2, 2), np.int64),
+            np.empty(sizes.PLACES, np.int64),
+            np.empty((size + 1, 3), np.int64),
+            np.full(sizes.TABLE, -0.0),
+            np.zeros(sizes.LIMBS, np.int64),
+        )
+
+
+class _Kept(threading.local):
+    """One for each thread; slots would be shared by all."""
+
+    room: Room | None = None
+
+
+_kept = _Kept()
+
+
+def room_for(size: int) -> Room:
+    """This thread's room, for at least ``size`` entries."""
+    if size > _KEPT:
+        return Room.of(size)
+    if _kept.room is None or _kept.room.entries.shape[1] < size:
+        _kept.room = Room.of(max(size, 1 << 10) if size <= _KEPT // 4 else _KEPT)
+    return _kept.room

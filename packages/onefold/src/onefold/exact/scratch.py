@@ -7,13 +7,9 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LIMBS", "Scratch", "scratch"]
+from onefold.exact.kernels.sizes import BLOCK, LIMBS
 
-LIMBS = 80
-"""At least :data:`onefold.exact.kernels.limbs.LIMBS`."""
-
-_BLOCK = 2048
-"""At least the largest block of any kernel."""
+__all__ = ["Scratch", "scratch"]
 
 
 class Scratch(threading.local):
@@ -26,8 +22,8 @@ class Scratch(threading.local):
     """
 
     def __init__(self) -> None:
-        self.floats: npt.NDArray[np.float64] = np.empty((3, _BLOCK))
-        self.integers: npt.NDArray[np.int64] = np.empty((2, _BLOCK), np.int64)
+        self.floats: npt.NDArray[np.float64] = np.empty((3, BLOCK))
+        self.integers: npt.NDArray[np.int64] = np.empty((2, BLOCK), np.int64)
         self.limbs: npt.NDArray[np.int64] = np.zeros(LIMBS, np.int64)
         self._indices: npt.NDArray[np.int64] = np.empty(0, np.int64)
 

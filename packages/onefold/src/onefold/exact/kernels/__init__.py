@@ -7,6 +7,7 @@ arrays and addresses, with more parameters than other functions have. In the ord
 ============  =====================================================================
 ``loading``   how Python calls kernels, and the cache of compiled code
 ``compiled``  how kernels are compiled
+``sizes``     what kernels and those who call them agree on
 ``unsafe``    pointers and what else is not Python, and why it is safe here
 ``numbers``   error-free additions, quotients and roundings of single numbers
 ``dense``     tier 1, element by element over arrays of floats: one float64
@@ -26,9 +27,32 @@ from __future__ import annotations
 
 from onefold.exact.kernels.loading import Kernel
 
-__all__ = ["reduce_columns", "reduce_integers", "reduce_pairs", "reduce_totals"]
+__all__ = [
+    "classify",
+    "condense",
+    "emit",
+    "integer_rows",
+    "reduce_columns",
+    "reduce_integers",
+    "reduce_pairs",
+    "reduce_rows",
+    "reduce_totals",
+    "scatter",
+    "settle_runs",
+    "sort_buckets",
+    "sum_buckets",
+]
 
 reduce_totals = Kernel("dense", "reduce_totals")
 reduce_pairs = Kernel("pairs", "reduce_pairs")
 reduce_columns = Kernel("limbs", "reduce_columns")
 reduce_integers = Kernel("integers", "reduce_integers")
+classify = Kernel("sorting", "classify")
+scatter = Kernel("sorting", "scatter")
+sort_buckets = Kernel("sorting", "sort_buckets")
+sum_buckets = Kernel("sparse", "sum_buckets")
+settle_runs = Kernel("sparse", "settle_runs")
+condense = Kernel("sparse", "condense")
+emit = Kernel("sparse", "emit")
+reduce_rows = Kernel("rows", "reduce_rows")
+integer_rows = Kernel("rows", "integer_rows")

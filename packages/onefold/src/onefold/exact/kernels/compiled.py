@@ -29,6 +29,8 @@ _OPTIONS = {
     "_nrt": False,  # no allocations, so no counting of references either
 }
 
+_DECLARED = re.compile(r"^declare .*?@\"?([^\"(]+)", re.MULTILINE)
+
 _KNOWN = re.compile(r"llvm\.|mem(cpy|move|set)$|fma$|fmaf$")
 """What machine code may refer to: it is in every process."""
 
@@ -72,7 +74,7 @@ def machine_code(kernel: Any, signature: Sequence[str]) -> tuple[str, bytes]:
     arguments = tuple(_numba_type(kind) for kind in signature)
     kernel.compile(arguments)
     result = kernel.overloads[arguments]
-    for declared in re.findall(r"^declare .*?@\"?([^\"(]+)", result.library.get_llvm_str(), re.MULTILINE):
+    for declared in _DECLARED.findall(result.library.get_llvm_str()):
         assert _KNOWN.match(declared), f"{declared} would be missing where Numba is not loaded"
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code

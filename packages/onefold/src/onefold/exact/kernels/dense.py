@@ -20,12 +20,10 @@ from numba import types
 
 from onefold.exact.kernels.compiled import by_type, entry, inner
 from onefold.exact.kernels.numbers import add_exactly, decode, encode, mean_of_exact
+from onefold.exact.kernels.sizes import BLOCK
 from onefold.exact.kernels.unsafe import array_at, fma
 
-__all__ = ["BLOCK", "add_twos", "finish_totals", "reduce_totals"]
-
-BLOCK = 2048
-"""Elements in a block: their totals fill half of the smallest first level cache, 32 KiB."""
+__all__ = ["add_twos", "finish_totals", "reduce_totals"]
 
 
 @entry

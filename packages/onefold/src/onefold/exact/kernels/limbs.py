@@ -23,12 +23,10 @@ import numpy as np
 
 from onefold.exact.kernels.compiled import entry, inner
 from onefold.exact.kernels.numbers import decode, encode, encode_odd
+from onefold.exact.kernels.sizes import LIMBS
 from onefold.exact.kernels.unsafe import array_at
 
-__all__ = ["LIMBS", "column", "reduce_columns", "run"]
-
-LIMBS = 78
-"""Room for 2**31 addends of 82 bits, and below the least float64 for the division to read on."""
+__all__ = ["column", "reduce_columns", "run"]
 
 _OFFSET = 1216
 """Bit 0 of limb 0 is worth 2**-1216."""

@@ -55,10 +55,12 @@ class Kernel:
         self._variants: dict[tuple[object, ...], Callable[..., int]] = {}
 
     def __call__(self, *arguments: Argument) -> int:
+        """What the kernel returns, or 0 if that is nothing."""
         kinds: list[object] = []
         parts: list[object] = []
         for argument in arguments:
             if isinstance(argument, np.ndarray):
+                assert argument.flags.c_contiguous, "kernels read memory as it lies"
                 kinds += (argument.dtype, argument.ndim)
                 parts += (None, None, argument.size, argument.itemsize)
                 parts.append(argument.__array_interface__["data"][0])
@@ -76,8 +78,6 @@ class Kernel:
         return result.value
 
     def _load(self, arguments: Sequence[Argument]) -> Callable[..., int]:
-        for argument in arguments:
-            assert not isinstance(argument, np.ndarray) or argument.flags.c_contiguous
         signature = [_kind(argument) for argument in arguments]
         with _lock:
             symbol, code = self._code(signature)

@@ -1,8 +1,9 @@
 """Sums of sparse entries whose values are rows of numbers.
 
-Rows are not moved: entries are sorted with the number of their row (its part, and its place in
-that) and then every group of equal coordinates is a dense sum over the addresses of its rows, by
-the functions that sum dense arrays, though two rows at a time.
+Short rows are moved to their buckets, as numbers are. Long ones are not: entries are sorted with
+the number of their row (its part, and its place in that). Either way every group of equal
+coordinates is then a dense sum over the addresses of its rows, by the functions that sum dense
+arrays, though two rows at a time. The rows of the groups that follow are fetched meanwhile.
 """
 
 from __future__ import annotations
@@ -12,67 +13,102 @@ from typing import Any
 import numpy as np
 
 from onefold.exact.kernels.compiled import entry, inner
-from onefold.exact.kernels.dense import BLOCK, add_twos, begin_scratch, finish_block
+from onefold.exact.kernels.dense import add_twos, finish_totals
+from onefold.exact.kernels.integers import BLOCK as INTEGER_BLOCK
 from onefold.exact.kernels.integers import add_integers
-from onefold.exact.kernels.limbs import LIMBS, column
+from onefold.exact.kernels.limbs import column
+from onefold.exact.kernels.numbers import encode, encode_odd
+from onefold.exact.kernels.pairs import BLOCK, add_pairs, finish_pairs
+from onefold.exact.kernels.unsafe import prefetch
 
-__all__ = ["ROW_BITS", "integer_rows", "reduce_rows"]
+__all__ = ["integer_rows", "reduce_rows"]
 
-ROW_BITS = 40
-"""An entry's number is that of its part, shifted by this, and that of its row."""
+_AHEAD = 16
+"""So many rows are on their way from memory."""
+
+_LINE_BYTES = 64
+
+_TOLERATED = 8
+"""Part of a row is added again in pairs if more than one number in so many was not exact."""
 
 
 @entry
 def reduce_rows(
     keys: Any,
     numbers: Any,
-    bounds: Any,
+    first: int,
+    stop: int,
+    place: int,
     base: int,
     addresses: Any,
+    row_bits: int,
+    row_bytes: int,
     weights: Any,
     divisor: int,
-    is_added: bool,
-    products_exact: bool,
+    is_added: int,
+    products_exact: int,
+    odd: int,
     coordinates: Any,
+    width: int,
     out: Any,
+    scratch: Any,
+    doubts: Any,
+    limbs: Any,
+    row_addresses: Any,
+    row_weights: Any,
 ) -> None:
     """Put the quotients of sorted entries into ``out``, and their coordinates beside them.
 
     Args:
-        keys: Sorted, of some whole buckets.
-        numbers: The numbers of their rows.
-        bounds: The first entry, the one after the last, and the first row of the result.
+        keys: uint64, sorted, of some whole buckets.
+        numbers: uint64, the numbers of their rows: a part, shifted by ``row_bits``, and a row.
+        first: The first entry.
+        stop: The one after the last.
+        place: The first row of the result.
         base: The coordinate of key 0.
         addresses: Where the rows of each part start.
+        row_bits: See ``numbers``.
+        row_bytes: From one row of a part to the next.
         weights: float64, one for each part.
         divisor: From 1 to 2**53.
         is_added: Whether to try one float64 before pairs.
         products_exact: Whether a float64 holds every product of a weight and a value.
+        odd: Whether to round float32 to odd, since they are to be rounded once more.
         coordinates: Those of the whole result.
-        out: The rows of the whole result, end to end in one row each.
+        width: How many numbers a row has.
+        out: The rows of the whole result, end to end: float32 or float64.
+        scratch: float64, three rows of at least a block.
+        doubts: int64, at least a block of them.
+        limbs: As for :func:`onefold.exact.kernels.limbs.reduce_columns`.
+        row_addresses: int64, as many as the largest group of equal keys has entries.
+        row_weights: float64, as many.
     """
-    first, stop, place = bounds
-    scratch, limbs, doubts = begin_scratch(), np.zeros(LIMBS, np.int64), np.empty(BLOCK, np.int64)
-    size = _largest_group(keys, first, stop)
-    row_addresses, row_weights = np.empty(size, np.int64), np.empty(size)
-    row_bytes = out.shape[1] * out.itemsize
+    fetched, scale = first, np.float64(divisor)
     while first < stop:
-        last = _locate(keys, numbers, first, stop, addresses, row_bytes, row_addresses)
-        count = last - first
-        for index in range(count):
-            row_weights[index] = weights[numbers[first + index] >> ROW_BITS]
-        moved, chosen = row_addresses[:count], row_weights[:count]
-        for start in range(0, out.shape[1], BLOCK):
-            block = out[place, start : start + BLOCK]
+        last = _end_of_group(keys, first, stop)
+        fetched = _fetch(
+            numbers, max(first, fetched), min(last + _AHEAD, stop), addresses, row_bits, row_bytes
+        )
+        for index in range(first, last):
+            number = np.int64(numbers[index])
+            row_addresses[index - first] = _address(number, addresses, row_bits, row_bytes)
+            row_weights[index - first] = weights[number >> row_bits]
+        moved, chosen = row_addresses[: last - first], row_weights[: last - first]
+        for start in range(0, width, BLOCK):
+            target = place * width + start
+            block = out[target : target + min(BLOCK, width - start)]
+            offset, size = start * out.itemsize, block.shape[0]
+            found = size
             if is_added:
-                add_twos(moved, chosen, 0, scratch[0], block)
-            found = finish_block(
-                moved, chosen, divisor, block, doubts, is_added, products_exact, scratch
-            )
-            for index in doubts[:found]:
-                block[index] = column(limbs, moved, chosen, index, divisor, block)
-            for index in range(count):
-                moved[index] += BLOCK * out.itemsize
+                add_twos(moved, offset, chosen, 0, scratch[0], block)
+                found = finish_totals(scratch[0], scale, block, doubts)
+            if found * _TOLERATED > size:
+                add_pairs(moved, offset, chosen, products_exact, scratch, block)
+                found = finish_pairs(scratch, scale, block, doubts, odd)
+            for index in range(found):
+                doubt = doubts[index]
+                value = column(limbs, moved, offset, chosen, doubt, divisor, block)
+                block[doubt] = encode_odd(value, block) if odd else encode(value, block)
         coordinates[place] = np.int64(keys[first]) + base
         place += 1
         first = last
@@ -80,27 +116,44 @@ def reduce_rows(
 
 @entry
 def integer_rows(
-    keys: Any, numbers: Any, bounds: Any, base: int, addresses: Any, coordinates: Any, out: Any
+    keys: Any,
+    numbers: Any,
+    first: int,
+    stop: int,
+    place: int,
+    base: int,
+    addresses: Any,
+    row_bits: int,
+    row_bytes: int,
+    coordinates: Any,
+    width: int,
+    out: Any,
+    scratch: Any,
+    least: int,
+    most: int,
+    row_addresses: Any,
 ) -> int:
     """The same for sums of integers.
+
+    ``scratch``, ``least`` and ``most`` are as for
+    :func:`~onefold.exact.kernels.integers.reduce_integers`.
 
     Returns:
         The first row of ``out`` with a sum that does not fit, or -1.
     """
-    first, stop, place = bounds
-    sums, uppers = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    row_addresses = np.empty(_largest_group(keys, first, stop), np.int64)
-    row_bytes = out.shape[1] * out.itemsize
     misfit = -1
     while first < stop:
-        last = _locate(keys, numbers, first, stop, addresses, row_bytes, row_addresses)
+        last = _end_of_group(keys, first, stop)
+        for index in range(first, last):
+            number = np.int64(numbers[index])
+            row_addresses[index - first] = _address(number, addresses, row_bits, row_bytes)
         moved = row_addresses[: last - first]
-        for start in range(0, out.shape[1], BLOCK):
-            found = add_integers(moved, sums, uppers, out[place, start : start + BLOCK])
+        for start in range(0, width, INTEGER_BLOCK):
+            target = place * width + start
+            block = out[target : target + min(INTEGER_BLOCK, width - start)]
+            found = add_integers(moved, start * out.itemsize, scratch, block, least, most)
             if found >= 0 and misfit < 0:
                 misfit = place
-            for index in range(moved.shape[0]):
-                moved[index] += BLOCK * out.itemsize
         coordinates[place] = np.int64(keys[first]) + base
         place += 1
         first = last
@@ -108,24 +161,25 @@ def integer_rows(
 
 
 @inner
-def _largest_group(keys: Any, first: int, stop: int) -> int:
-    largest, begin = 0, first
-    for index in range(first, stop):
-        if keys[index] != keys[begin]:
-            begin = index
-        largest = max(largest, index + 1 - begin)
-    return largest
+def _end_of_group(keys: Any, first: int, stop: int) -> int:
+    last = first + 1
+    while last < stop and keys[last] == keys[first]:
+        last += 1
+    return last
 
 
 @inner
-def _locate(
-    keys: Any, numbers: Any, first: int, stop: int, addresses: Any, row_bytes: int, found: Any
+def _address(number: int, addresses: Any, row_bits: int, row_bytes: int) -> int:
+    return addresses[number >> row_bits] + (number & ((1 << row_bits) - 1)) * row_bytes
+
+
+@inner
+def _fetch(
+    numbers: Any, first: int, last: int, addresses: Any, row_bits: int, row_bytes: int
 ) -> int:
-    """Put the addresses of the rows of the group at ``first`` into ``found``; returns its end."""
-    last = first
-    while last < stop and keys[last] == keys[first]:
-        number = numbers[last]
-        row = number & ((1 << ROW_BITS) - 1)
-        found[last - first] = addresses[number >> ROW_BITS] + row * row_bytes
-        last += 1
+    """Let memory begin to bring some rows, though no more than a page of each; returns ``last``."""
+    for index in range(first, last):
+        address = _address(np.int64(numbers[index]), addresses, row_bits, row_bytes)
+        for offset in range(0, min(row_bytes, 4096), _LINE_BYTES):
+            prefetch(address + offset)
     return last

@@ -27,7 +27,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-__all__ = ["array_at", "fma", "half_to_single", "single_to_half"]
+__all__ = ["array_at", "fma", "half_to_single", "prefetch", "single_to_half"]
 
 
 @intrinsic
@@ -82,3 +82,18 @@ def single_to_half(_context: Any, _value: Any) -> Any:
         return builder.bitcast(half, ir.IntType(16))
 
     return types.int16(types.float32), generate
+
+
+@intrinsic
+def prefetch(_context: Any, _address: Any) -> Any:
+    """Ask for the line of an address. It reads nothing, so no address is wrong."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word, pointer = ir.IntType(32), cgutils.voidptr_t
+        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        target = builder.inttoptr(arguments[0], pointer)
+        builder.call(function, [target, word(0), word(3), word(1)])
+        return _context.get_dummy_value()
+
+    return types.void(types.intp), generate

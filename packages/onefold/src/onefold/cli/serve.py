@@ -55,14 +55,7 @@ def serve(  # noqa: PLR0913 - the options of a command line
     keep_steps: options.KeepSteps = None,
     open_steps: options.OpenSteps = 2,
     sync_each_push: options.SyncEachPush = False,
-    warm_up: Annotated[
-        bool,
-        typer.Option(
-            "--warm-up/--no-warm-up",
-            envvar="ONEFOLD_WARM_UP",
-            help="Compile all kernels in the background, or each when it is first needed.",
-        ),
-    ] = True,
+    warm_up: options.WarmUp = True,
 ) -> None:
     """Aggregate what workers push, until Ctrl-C or SIGTERM.
 

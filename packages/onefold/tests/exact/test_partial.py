@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
+import tracemalloc
+from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -10,11 +13,29 @@ import pytest
 from columns import FLOAT_KINDS, hard_arrays
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import DTYPES, FORMATS, mean_columns, same_bits, sum_columns
+from oracle import (
+    DTYPES,
+    FORMATS,
+    array_of,
+    column_sums,
+    mean_columns,
+    quotient,
+    same_bits,
+    sum_columns,
+)
 from sparse_oracle import by_coordinate, check, one_each
 
 from onefold import ExactPartial, Sparse
 from onefold.errors import InvalidInput, InvalidUpdate, Mismatch, NoContributions, SumOverflow
+from onefold.exact import partial as partial_module
+from onefold.exact import running
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """So that a few numbers make several blocks."""
+    monkeypatch.setattr(running, "SUMS_BLOCK", 7)
+    monkeypatch.setattr(partial_module, "_ENTRIES_BLOCK", 5)
 
 
 def tree(leaves, make, rng):
@@ -58,9 +79,7 @@ def test_a_tree_of_sparse_sums_is_the_flat_sum(name):
         parts += [Sparse(p.coordinates[[0, 0, 1]], p.values[[1, 1, 0]]) for p in parts[:2]]
         if row:
             parts = [Sparse(p.coordinates, np.stack([p.values] * 2, axis=1)) for p in parts]
-        got = tree(
-            [(part, 1) for part in parts], functools.partial(ExactPartial.sparse, name, row), rng
-        )
+        got = tree([(part, 1) for part in parts], functools.partial(ExactPartial.sparse, name), rng)
         check(got.sum(), by_coordinate(parts), name, parts[0])
 
 
@@ -113,6 +132,134 @@ def test_what_does_not_belong_is_refused():
         ExactPartial.dense((2,), np.complex64)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_any_weights_layout_and_type_give_the_bits_of_the_fraction(seed):
+    """Weights from 0 to 2**53, any order of bytes and axes, every type: sum and mean are exact."""
+    rng = Random(seed)
+    name = rng.choice(DTYPES)
+    kind = rng.choice(sorted(FLOAT_KINDS)) if name in FORMATS else "full"
+    arrays = [array.reshape(4, 5) for array in hard_arrays(name, kind, 6, 20, seed=seed)]
+    weights = [rng.choice([0, 1, 3, 2**20, 2**53 - 1, 2**53]) for _ in arrays] + [1]
+    arrays.append(arrays[0])
+    leaves = [(laid_out(array, rng), weight) for array, weight in zip(arrays, weights, strict=True)]
+    got = tree(leaves, lambda: ExactPartial.dense((4, 5), name), rng)
+    sums = column_sums(arrays, weights)
+    means = [quotient(number, sum(weights)) for number in sums]
+    same_bits(got.mean(), array_of(means, name if name in FORMATS else "float64"))
+    if name in FORMATS:
+        same_bits(got.sum(), array_of(sums, name))
+
+
+def laid_out(array, rng):
+    """The same numbers, in another layout or order of bytes."""
+    if rng.random() < 0.3 and array.dtype.name != "bfloat16":
+        array = array.astype(array.dtype.newbyteorder(">"))
+    layout = rng.randrange(3)
+    if layout == 0:
+        return np.asfortranarray(array)
+    if layout == 1:
+        return np.repeat(array, 2, axis=1)[:, ::2]
+    return array
+
+
+@pytest.mark.parametrize("name", ["int64", "uint64"])
+def test_integers_of_full_range_are_exact(name):
+    """Sums that need all of 64 bits, of weights too, are those of Python's integers."""
+    limits = np.iinfo(name)
+    for numbers in ([limits.max - 7, 3, 4], [limits.max, 0, 0], [limits.min, 1, 2**53 + 1]):
+        partial = ExactPartial.dense((2,), name)
+        for number in numbers:
+            partial.add(np.array([number, 1], name))
+        assert partial.sum().tolist() == [sum(numbers), 3]
+        assert partial.mean()[0] == float(Fraction(sum(numbers), 3))
+    partial = ExactPartial.dense((), name)
+    partial.add(np.array(2**10 - 1, name), weight=2**53)
+    assert partial.sum().tolist() == (2**10 - 1) * 2**53
+
+
+@pytest.mark.parametrize("addends", [[1.5], [1e300, 1.0, 1e-300], [1.0, np.inf], [-0.0]])
+@pytest.mark.parametrize("make", ["dense", "sparse"])
+def test_merging_with_itself_counts_all_twice(addends, make):
+    """Also what is kept beside the pair, and what goes there by this very merge."""
+    partial = ExactPartial.dense((1,), "float64") if make == "dense" else ExactPartial.sparse(float)
+    for addend in addends:
+        values = np.array([addend])
+        partial.add(values if make == "dense" else Sparse(np.array([4]), values))
+    for _ in range(3):
+        partial.merge(partial)
+    partial.add(values if make == "dense" else Sparse(np.array([4]), values))
+    got = partial.sum() if make == "dense" else partial.sum().values
+    same_bits(got, sum_columns([np.array([addend]) for addend in [*addends * 8, addends[-1]]]))
+    assert partial.count == partial.weight == 8 * len(addends) + 1
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1, 1)])
+def test_shapes_without_axes_or_elements(shape):
+    """A number is an array too, and an empty sum keeps its shape, through bytes as well."""
+    partial = ExactPartial.dense(shape, np.float16)
+    partial.add(np.ones(shape, np.float16), weight=3)
+    partial = ExactPartial.from_bytes(partial.to_bytes())
+    assert partial.sum().shape == partial.mean().shape == shape
+    assert (partial.sum() == 3).all()
+
+
+def test_a_sparse_sum_learns_its_shape_from_what_is_added_or_merged():
+    """Nothing says it before, all that follows must have it, and the sum declares it."""
+    rows = Sparse(np.array([1, 0]), np.ones((2, 3), np.float32), (4, 3))
+    empty = ExactPartial.from_bytes(ExactPartial.sparse(np.float32).to_bytes())
+    assert (empty.shape, empty.count) == (None, 0)
+    partial = ExactPartial.sparse(np.float32)
+    partial.add(rows)
+    empty.merge(partial)
+    empty.merge(ExactPartial.sparse(np.float32))
+    for one in (partial, empty, ExactPartial.from_bytes(empty.to_bytes())):
+        assert one.sum().shape == (4, 3)
+        for other in (
+            Sparse(np.array([1]), np.ones(1, np.float32)),
+            Sparse(np.array([1]), np.ones((1, 3), np.float32)),
+        ):
+            with pytest.raises(Mismatch, match=r"float32\[4, 3\]"):
+                one.add(other)
+        with pytest.raises(Mismatch):
+            one.merge(ExactPartial.sparse(np.float64))
+        assert one.count == 1
+
+
+def test_a_part_without_entries_counts():
+    """A mean is divided by its weight as well; of nothing else there is an empty sum."""
+    nothing = Sparse(np.array([], int), np.ones((0, 2)))
+    partial = ExactPartial.sparse(np.float64)
+    partial.add(nothing, weight=3)
+    assert partial.sum().values.shape == (0, 2)
+    partial.add(Sparse(np.array([7]), np.array([[4.0, 8.0]])))
+    assert partial.mean().values.tolist() == [[1, 2]]
+
+
+def test_an_overflow_of_rows_names_the_coordinate():
+    """The explicit one, not its place."""
+    partial = ExactPartial.sparse("int8")
+    for _ in range(2):
+        partial.add(Sparse(np.array([-5, 9]), np.array([[1, 1], [1, 100]], "int8")))
+    with pytest.raises(SumOverflow, match="coordinate 9: the exact sum is 200"):
+        partial.sum()
+
+
+@pytest.mark.parametrize("shape", [3, (-1,), (1.5,), (True,), "ab"])
+def test_what_is_no_shape_is_refused(shape):
+    """Before any memory is taken."""
+    with pytest.raises(InvalidUpdate, match="shape"):
+        ExactPartial.dense(shape, np.float32)
+
+
+def test_what_is_no_dtype_or_partial_sum_is_refused():
+    """With an error of ours."""
+    for dtype in (None, "float99", object, np.bool_):
+        with pytest.raises(InvalidUpdate, match="the dtypes are"):
+            ExactPartial.sparse(dtype)
+    with pytest.raises(InvalidUpdate, match="only an ExactPartial"):
+        ExactPartial.sparse("int8").merge(np.zeros(2))
+
+
 def some_bytes():
     partial = ExactPartial.sparse(np.float32)
     values = np.array([1, np.inf, 1e30], np.float32)
@@ -144,3 +291,91 @@ def test_bytes_that_were_not_changed_are_the_same_sum():
     for bad in (b"", good[:-1], good + b"\0", good.replace(b"float32", b"float99")):
         with pytest.raises(InvalidInput):
             ExactPartial.from_bytes(bad)
+
+
+def with_header(**changes):
+    """Good bytes of a sum of one float32, with other fields in the header."""
+    partial = ExactPartial.dense((1,), np.float32)
+    partial.add(np.ones(1, np.float32))
+    magic, rest = partial.to_bytes().split(b"\n", 1)
+    size = int.from_bytes(rest[:8], "little")
+    header = json.dumps(json.loads(rest[8 : 8 + size]) | changes).encode()
+    return magic + b"\n" + len(header).to_bytes(8, "little") + header + rest[8 + size :]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": [2**59]},
+        {"shape": [0, 2**61]},
+        {"shape": [1] * 65},
+        {"shape": [-1, -1]},
+        {"shape": [True]},
+        {"shape": None},
+        {"shape": []} | {"entries": 1},
+        {"entries": 2**59},
+        {"entries": 0},
+        {"longs": 2**59},
+        {"longs": -1},
+        {"pairs": 1},
+        {"count": 0},
+        {"count": 2, "weight": 1},
+        {"weight": 2**53 + 1},
+        {"count": 2**600, "weight": 2**600},
+        {"weight": 1.0},
+        {"dtype": ["float32"]},
+        {"more": 1},
+    ],
+)
+def test_headers_that_lie_are_refused_at_once(changes):
+    """No size is believed before the bytes are there, and no count that cannot be."""
+    assert ExactPartial.from_bytes(with_header()).sum().tolist() == [1]
+    tracemalloc.start()
+    with pytest.raises(InvalidInput):
+        ExactPartial.from_bytes(with_header(**changes))
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("data", [10**9, "text", None, [1, 2]])
+def test_what_is_no_bytes_is_refused(data):
+    """An int least of all is taken for a number of bytes."""
+    with pytest.raises(InvalidInput, match="is read from bytes"):
+        ExactPartial.from_bytes(data)
+
+
+@pytest.mark.parametrize("half", [1e300, np.inf, np.nan, -1e300])
+def test_halves_that_cannot_be_are_refused(half):
+    """What so many float32 never add up to would break the rounding later."""
+    good = with_header()
+    with pytest.raises(InvalidInput, match="half"):
+        ExactPartial.from_bytes(good[:-8] + np.array(half, "<f8").tobytes())
+
+
+def test_fractions_in_a_sum_of_integers_are_refused():
+    """They would be cut off later."""
+    good = with_header(dtype="int32")
+    assert ExactPartial.from_bytes(good).sum().tolist() == [1]
+    with pytest.raises(InvalidInput, match="fraction"):
+        ExactPartial.from_bytes(good[:-8] + np.array(0.5, "<f8").tobytes())
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    flips=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 7)), min_size=1, max_size=4),
+    drop=st.integers(0, 20),
+)
+def test_flipped_bits_are_refused_or_are_a_sum(flips, drop):
+    """Nothing but InvalidInput, now or when it is finished."""
+    data = bytearray(some_bytes())
+    for at, bit in flips:
+        data[at % len(data)] ^= 1 << bit
+    try:
+        partial = ExactPartial.from_bytes(data[: len(data) - drop])
+    except InvalidInput:
+        return
+    partial.merge(partial)
+    if partial.count:
+        partial.sum()
+        partial.mean()
+        ExactPartial.from_bytes(partial.to_bytes())

@@ -1,9 +1,10 @@
 """The command line: ``onefold serve``, ``onefold run``, ``onefold status``.
 
 This is, with ``onefold.connect()``, the one place where environment variables are read
-(``ONEFOLD_ADDRESS``, ``ONEFOLD_WORKER``, ``ONEFOLD_SPOOL_DIRECTORY``). What a command needs is
-imported when the command runs, so that ``--help`` is quick. Errors that onefold raises on purpose
-are one line on standard error: exit status 2 for what was typed, 1 for what happened.
+(``ONEFOLD_ADDRESS``, ``ONEFOLD_WORKER``, ``ONEFOLD_SPOOL_DIRECTORY``, ``ONEFOLD_WARM_UP``). What a
+command needs is imported when the command runs, so that ``--help`` is quick. Errors that onefold
+raises on purpose are one line on standard error: exit status 2 for what was typed, 1 for what
+happened.
 """
 
 from __future__ import annotations

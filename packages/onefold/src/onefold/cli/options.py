@@ -25,6 +25,7 @@ __all__ = [
     "OperationChoice",
     "OperationOption",
     "SyncEachPush",
+    "WarmUp",
     "named_path",
     "policy_of",
 ]
@@ -88,6 +89,15 @@ SyncEachPush: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--sync-each-push", help="Make each accepted update survive a power cut, not only a crash."
+    ),
+]
+
+WarmUp: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--warm-up/--no-warm-up",
+        envvar="ONEFOLD_WARM_UP",
+        help="Compile all kernels in the background, or each when it is first needed.",
     ),
 ]
 

@@ -55,6 +55,7 @@ def serve(  # noqa: PLR0913 - the options of a command line
     keep_steps: options.KeepSteps = None,
     open_steps: options.OpenSteps = 2,
     sync_each_push: options.SyncEachPush = False,
+    warm_up: options.WarmUp = True,
 ) -> None:
     """Aggregate what workers push, until Ctrl-C or SIGTERM.
 
@@ -78,7 +79,7 @@ def serve(  # noqa: PLR0913 - the options of a command line
         sync_each_push=sync_each_push,
         keep_steps=keep_steps,
     )
-    _serve_until_told(directory, policy, listen)
+    _serve_until_told(directory, policy, listen, warm_up=warm_up)
 
 
 def _roster(workers: int | None, roster: str | None, *, joined: bool) -> list[str] | int | str:
@@ -91,7 +92,7 @@ def _roster(workers: int | None, roster: str | None, *, joined: bool) -> list[st
     return workers if workers is not None else "joined"
 
 
-def _serve_until_told(directory: Path, policy: Policy, listen: str) -> None:
+def _serve_until_told(directory: Path, policy: Policy, listen: str, *, warm_up: bool) -> None:
     from onefold.aggregator import Aggregator  # noqa: PLC0415
     from onefold.server import Server  # noqa: PLC0415
 
@@ -99,7 +100,7 @@ def _serve_until_told(directory: Path, policy: Policy, listen: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     with Aggregator(directory, policy) as aggregator:
-        server = Server(aggregator, listen)
+        server = Server(aggregator, listen, warm_up=warm_up)
         server.start()
         try:
             typer.echo(f"listening on {server.address}")

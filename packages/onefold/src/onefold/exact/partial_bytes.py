@@ -2,31 +2,43 @@ r"""A partial sum as bytes, and back; whatever the bytes say is checked before i
 
 Layout: ``ONEFOLD-PARTIAL-1\\n``; the length of the header (8 bytes, little endian) and the header,
 JSON; then, little endian and without gaps, as long as the header says: coordinates (int64; only if
-sparse), first halves (float64), second halves (float64; only if any), positions of long sums
-(int64), their kinds (one byte each), their sizes in bytes (two bytes each), and the sums themselves
-(integers in two's complement, in units of 2**-1126). A reader must refuse anything else: other
-lengths, a coordinate that is not above the one before it, a half that is not finite.
+sparse, whose shape has the declared size first, or null), first halves (float64), second halves
+(float64; only if any), positions of long sums (int64), their kinds (one byte each), their sizes in
+bytes (two bytes each), and the sums themselves (integers in two's complement, in units of
+2**-1126). A reader must refuse anything else: other lengths, a coordinate that is not above the one
+before it or outside the shape, a half that is not finite, a fraction in a sum of integers, and a
+sum that is larger than so many contributions of so much weight can be.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from onefold.checks import WEIGHT_MAX
 from onefold.errors import InvalidInput
+from onefold.exact.certain import integers_of
 from onefold.exact.running import MINUS, NAN, PLUS, Long, RunningSums
 from onefold.update import DTYPES, Array
 
-__all__ = ["Contents", "read", "write"]
+__all__ = ["Contents", "Shape", "read", "write"]
 
 _MAGIC = b"ONEFOLD-PARTIAL-1\n"
 _LONG_BYTES_MAX = 512
 _FIELDS = {"dtype", "shape", "entries", "pairs", "longs", "count", "weight"}
+_DIMENSIONS_MAX = 64  # NumPy's
+_SIZE_MAX = 2**60  # in bytes, eight times that, NumPy counts in 64 bits
+_COUNT_MAX = 2**512  # a float64 holds the weight, and 512 bytes any sum
+
+Shape: TypeAlias = tuple[int | None, ...]
+"""As of :class:`onefold.update.TensorSpec`: of a sparse sum the first may be None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +46,11 @@ class Contents:
     """All that a partial sum consists of."""
 
     dtype: np.dtype[np.generic]
-    shape: tuple[int, ...]
+    shape: Shape | None
     coordinates: npt.NDArray[np.int64] | None
     sums: RunningSums
-    count: int
-    weight: int
+    count: int = 0
+    weight: int = 0
 
 
 def write(partial: Contents) -> bytes:
@@ -51,7 +63,7 @@ def write(partial: Contents) -> bytes:
     ]
     header = {
         "dtype": partial.dtype.name,
-        "shape": list(partial.shape),
+        "shape": None if partial.shape is None else list(partial.shape),
         "entries": None if coordinates is None else int(coordinates.size),
         "pairs": sums.low is not None,
         "longs": len(longs),
@@ -81,50 +93,129 @@ def read(data: bytes) -> Contents:
     Raises:
         InvalidInput: They are none.
     """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidInput(f"a partial sum is read from bytes, not {type(data).__name__}")
     reader = _Reader(bytes(data))
     _require(reader.take(len(_MAGIC)) == _MAGIC, "it does not start as one")
     header = _header(reader.take(int.from_bytes(reader.take(8), "little")))
-    shape, entries = (
-        tuple(cast("list[int]", header["shape"])),
-        cast("int | None", header["entries"]),
+    size = math.prod(header.row) * (1 if header.entries is None else header.entries)
+    coordinates = None if header.entries is None else _coordinates(reader, header)
+    limit = _Limit(header)
+    sums = RunningSums(
+        limit.halves(reader, size), limit.halves(reader, size) if header.pairs else None
     )
-    coordinates = None
-    size = math.prod(shape) * (1 if entries is None else entries)
-    if entries is not None:
-        coordinates = cast(
-            "np.ndarray[tuple[int], np.dtype[np.int64]]", reader.array("<i8", entries)
-        )
-        _require(bool((coordinates[1:] > coordinates[:-1]).all()), "coordinates do not ascend")
-    sums = RunningSums(_finite(reader, size), _finite(reader, size) if header["pairs"] else None)
-    sums.longs = _longs(reader, cast("int", header["longs"]), size)
+    sums.longs = _longs(reader, header.longs, size)
+    limit.check_longs(sums.longs.values())
     _require(reader.is_done(), "there are bytes left over")
-    count, weight = cast("int", header["count"]), cast("int", header["weight"])
-    return Contents(DTYPES[cast("str", header["dtype"])], shape, coordinates, sums, count, weight)
+    return Contents(header.dtype, header.shape, coordinates, sums, header.count, header.weight)
 
 
-def _header(text: bytes) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a header says, checked for itself."""
+
+    dtype: np.dtype[np.generic]
+    shape: Shape | None
+    entries: int | None
+    pairs: bool
+    longs: int
+    count: int
+    weight: int
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The shape of what stands at a coordinate; of a dense sum its shape."""
+        sizes = (self.shape or ()) if self.entries is None else (self.shape or (None,))[1:]
+        return cast("tuple[int, ...]", sizes)
+
+
+def _header(text: bytes) -> _Header:
     try:
         header = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInput("this is no partial sum: its header is no JSON") from None
     _require(isinstance(header, dict) and set(header) == _FIELDS, "its header has other fields")
-    _require(isinstance(header["dtype"], str) and header["dtype"] in DTYPES, "its dtype is unknown")
-    _require(type(header["pairs"]) is bool, "pairs must be true or false")
-    shape = header["shape"]
-    _require(isinstance(shape, list) and len(shape) <= 64, "its shape is none")
-    entries = [] if header["entries"] is None else [header["entries"]]
-    counts = [*shape, *entries, header["longs"], header["count"], header["weight"]]
-    _require(all(type(count) is int and count >= 0 for count in counts), "a count is none")
-    _require(all(count < 2**62 for count in counts[:-2]), "a size is beyond any memory")
-    _require(math.prod(max(1, size) for size in shape) < 2**62, "its shape is beyond any memory")
-    _require((header["count"] == 0) == (header["weight"] == 0), "count and weight contradict")
-    return cast("dict[str, object]", header)
+    dtype, shape, entries, pairs = (header[key] for key in ("dtype", "shape", "entries", "pairs"))
+    longs, count, weight = (header[key] for key in ("longs", "count", "weight"))
+    _require(isinstance(dtype, str) and dtype in DTYPES, "its dtype is unknown")
+    _require(type(pairs) is bool, "pairs must be true or false")
+    _require(entries is None or _is_count(entries, _SIZE_MAX), "its number of entries is none")
+    _require(_is_count(longs, _SIZE_MAX), "its number of long sums is none")
+    _require(_is_count(count, _COUNT_MAX), "its count is none")
+    _require(_is_count(weight, _COUNT_MAX * WEIGHT_MAX), "its weight is none")
+    _require(count <= weight <= count * WEIGHT_MAX, "count and weight contradict each other")
+    _require(count > 0 or not (longs or entries), "there are sums of nothing")
+    if shape is None:
+        _require(entries == 0 and count == 0, "its shape is missing")
+    else:
+        _check_shape(shape, entries)
+        shape = tuple(shape)
+    return _Header(DTYPES[dtype], shape, entries, pairs, longs, count, weight)
 
 
-def _finite(reader: _Reader, size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = cast("np.ndarray[tuple[int], np.dtype[np.float64]]", reader.array("<f8", size))
-    _require(bool(np.isfinite(values).all()), "a half is not finite")
-    return values
+def _check_shape(shape: object, entries: int | None) -> None:
+    _require(isinstance(shape, list) and len(shape) <= _DIMENSIONS_MAX, "its shape is none")
+    sizes = cast("list[object]", shape)
+    if entries is not None:
+        _require(bool(sizes), "its shape is none")
+        _require(sizes[0] is None or _is_count(sizes[0], 2**63 + 1), "its shape is none")
+        sizes = [entries, *sizes[1:]]
+    _require(all(_is_count(size, _SIZE_MAX) for size in sizes), "its shape is none")
+    numbers = math.prod(max(1, size) for size in cast("list[int]", sizes))
+    _require(numbers < _SIZE_MAX, "its shape is beyond any memory")
+
+
+def _is_count(value: object, limit: int) -> bool:
+    return type(value) is int and 0 <= value < limit
+
+
+def _coordinates(reader: _Reader, header: _Header) -> npt.NDArray[np.int64]:
+    assert header.entries is not None, "of a sparse sum"
+    coordinates = cast("npt.NDArray[np.int64]", reader.array("<i8", header.entries))
+    _require(bool((coordinates[1:] > coordinates[:-1]).all()), "coordinates do not ascend")
+    size = None if header.shape is None else header.shape[0]
+    if size is not None and coordinates.size:
+        inside = coordinates[0] >= 0 and int(coordinates[-1]) < size
+        _require(bool(inside), "a coordinate is outside its shape")
+    return coordinates
+
+
+class _Limit:
+    """What sums of so much weight and of a dtype can be; whoever finishes them relies on it."""
+
+    def __init__(self, header: _Header) -> None:
+        self._is_integer = header.dtype.kind in "iu"
+        self._total = header.weight * int(integers_of(np.array([_largest(header.dtype)]))[0])
+        # A half may be more than the sum, by what rounding it adds; any float64 is a sum of many.
+        is_any = header.weight > 0 and header.dtype == np.float64
+        self._half = math.inf if is_any else header.weight * 2.0**129
+
+    def halves(self, reader: _Reader, size: int) -> npt.NDArray[np.float64]:
+        """The halves that come next."""
+        values = cast("npt.NDArray[np.float64]", reader.array("<f8", size))
+        _require(bool(np.isfinite(values).all()), "a half is not finite")
+        _require(
+            bool((np.abs(values) <= self._half).all()), "a half is more than its weight allows"
+        )
+        if self._is_integer:
+            _require(bool((np.trunc(values) == values).all()), "a sum of integers has a fraction")
+        return values
+
+    def check_longs(self, longs: Iterable[Long]) -> None:
+        """Refuse a total that cannot be."""
+        for long in longs:
+            _require(abs(long.total) <= self._total, "a long sum is more than its weight allows")
+            if self._is_integer:
+                _require(long.kinds == 0, "a sum of integers is not finite")
+                _require(long.total % _ONE == 0, "a sum of integers has a fraction")
+
+
+_ONE = int(integers_of(np.array([1.0]))[0])
+
+
+def _largest(dtype: np.dtype[np.generic]) -> float:
+    """More than which no value of the type is; the narrower types share a bound."""
+    return sys.float_info.max if dtype == np.float64 else 2.0**128
 
 
 def _longs(reader: _Reader, count: int, size: int) -> dict[int, Long]:

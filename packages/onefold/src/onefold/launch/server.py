@@ -41,6 +41,7 @@ class ServerProcess:
         self._arguments = (
             *(sys.executable, "-m", "onefold", "serve", str(directory / "store")),
             *("--roster", ",".join(job.names)),
+            "--no-warm-up",  # the workers need the processors of this machine themselves
             *job.serve_options,
         )
         self._port = 0

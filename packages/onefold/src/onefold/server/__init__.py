@@ -12,6 +12,7 @@ The server decides nothing: it reads commands (:mod:`onefold.wire`), calls the
 
 * :mod:`~onefold.server.running`: its life, from a free port to the last call.
 * :mod:`~onefold.server.service`: the calls.
+* :mod:`~onefold.server.warming`: compiling ahead, in the background.
 * :mod:`~onefold.server.ports`: whether an address is free.
 """
 

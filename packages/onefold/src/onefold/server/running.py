@@ -14,6 +14,7 @@ from onefold.aggregator import Aggregator
 from onefold.errors import AddressInUse, OnefoldError, TransportError
 from onefold.server.ports import check_free, host_and_port
 from onefold.server.service import Service
+from onefold.server.warming import start_warming
 
 __all__ = ["Server"]
 
@@ -33,11 +34,16 @@ class Server:
         aggregator: What to serve.
         listen: ``HOST:PORT``, with ``grpc://`` before it or not; port 0 takes a free one. Nothing
             is authenticated or encrypted, so listen where only those who may can connect.
+        warm_up: Whether to compile all kernels in the background once it listens, which keeps a
+            processor busy for minutes where they are not in the cache yet.
     """
 
-    def __init__(self, aggregator: Aggregator, listen: str = "127.0.0.1:0") -> None:
+    def __init__(
+        self, aggregator: Aggregator, listen: str = "127.0.0.1:0", *, warm_up: bool = False
+    ) -> None:
         self._aggregator = aggregator
         self._listen = host_and_port(listen)
+        self._warms_up = warm_up
         self._service: Service | None = None
         self._ticker: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -59,10 +65,14 @@ class Server:
         if self._service is not None:
             return self
         self._aggregator.open()
-        self._stopping.clear()
+        self._stopping = threading.Event()  # a thread of an earlier start has its own
         self._service = _listening(self._aggregator, self._listen, self._stopping)
-        self._ticker = threading.Thread(target=self._tick, name="onefold-ticker", daemon=True)
+        self._ticker = threading.Thread(
+            target=self._tick, args=(self._stopping,), name="onefold-ticker", daemon=True
+        )
         self._ticker.start()
+        if self._warms_up:
+            start_warming(self._stopping)
         return self
 
     def stop(self, drain_seconds: float = 5.0) -> None:
@@ -92,8 +102,8 @@ class Server:
     ) -> None:
         self.stop()
 
-    def _tick(self) -> None:
-        while not self._stopping.wait(_TICK_SECONDS):
+    def _tick(self, stopping: threading.Event) -> None:
+        while not stopping.wait(_TICK_SECONDS):
             try:
                 self._aggregator.tick()
             except OnefoldError:

@@ -19,7 +19,7 @@ def warmup() -> None:
     The code is kept in a directory of the user ($ONEFOLD_CACHE, else ~/.cache/onefold) until
     onefold, Numba or the processor changes. What is there already is only loaded.
     """
-    from onefold.exact.kernels.compiled import cache_directory  # noqa: PLC0415  # quick --help
+    from onefold.exact.kernels.loading import cache_directory  # noqa: PLC0415  # quick --help
     from onefold.exact.warming import warm_up_steps  # noqa: PLC0415
 
     directory = cache_directory()

@@ -21,10 +21,13 @@ Step: TypeAlias = tuple[str, Callable[[], None]]
 
 _FLOATS = ("float32", "float64", "bfloat16", "float16")
 _FAR = 2**40
+_HEAVY = 1 << 18
+"""More entries at one coordinate than one thread is left with."""
 
 
 def warm_up_steps() -> Iterator[Step]:
     """Every step, the types that are used most first."""
+    yield "sparse sums of one coordinate", _heavy
     for name in (*_FLOATS, *(name for name in DTYPES if name not in _FLOATS)):
         yield f"dense {name}", lambda name=name: _dense(name)  # type: ignore[misc]
         yield f"sparse {name}", lambda name=name: _sparse(name)  # type: ignore[misc]
@@ -44,6 +47,11 @@ def _sparse(name: str) -> None:
         sum_sparse([part, part])
         if name in _FLOATS:
             mean_sparse([part, part], [1, 2])
+            sum_sparse([Sparse(part.coordinates, part.values * np.inf)])  # to the limbs
+
+
+def _heavy() -> None:
+    sum_sparse([Sparse(np.zeros(_HEAVY, np.int64), np.ones(_HEAVY, np.float32))])
 
 
 def _rows(name: str) -> None:

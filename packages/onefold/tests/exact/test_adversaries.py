@@ -141,7 +141,8 @@ def check_dense(columns, weights, size, threads, about):
         if chosen.shape[1] == 0:
             continue
         expected = quick_oracle.columns(chosen, given_weights, mean=is_mean)
-        for number, which in enumerate(layouts(chosen.shape[1], size, generator)):
+        few = slice(None, 1 if columns.shape[0] > 20 else None)
+        for number, which in enumerate(layouts(chosen.shape[1], size, generator)[few]):
             arrays = list(chosen[:, which])
             note = f"in the {title} of {about}, {size} elements, layout {number}"
             for count in threads if number == 0 else threads[-1:]:
@@ -336,7 +337,7 @@ def check_sparse(parts, weights, threads, about):
         identical(got.values, expected[1], f"in the {title} of {about}")
 
 
-SHAPES = {0: (0, 1, 2, 40, 700), 1: (33,), 3: (60,), 17: (30,)}
+SHAPES = {0: (0, 1, 40, 400), 1: (33,), 3: (60,), 17: (30,)}
 """Numbers of entries by width of the rows; 0 stands for numbers."""
 
 
@@ -350,7 +351,7 @@ def test_every_adversary_by_coordinate(name, keys):
             parts = sparse_parts(name, keys, size, row, 5, row)
             parts.insert(2, Sparse(np.zeros(0, np.int64), parts[0].values[:0]))
             weights = some_weights(len(parts), rng_for(name, keys, size, row))
-            threads = (1, 2, 5) if size == 700 else (1,)
+            threads = (1, 2, 5) if size == 400 else (1,)
             check_sparse(parts, weights, threads, f"{size} {keys} {name} in rows of {row}")
 
 
@@ -359,8 +360,9 @@ def test_every_adversary_by_coordinate(name, keys):
 @pytest.mark.parametrize("name", ["float32", "float64", "int64"])
 def test_many_adversaries_by_coordinate(name, keys):
     """So many entries that they are dealt into buckets: still the oracle's bits, and the slow."""
-    parts = sparse_parts(name, keys, 9000, 0, 3, 7)
-    check_sparse(parts, [2**53, 1, 3], (1, 5), f"9000 {keys} {name}")
+    size = 9000 if name == "float32" else 3000
+    parts = sparse_parts(name, keys, size, 0, 3, 7)
+    check_sparse(parts, [2**53, 1, 3], (1, 5), f"{size} {keys} {name}")
     slow = reduce_sparse_slowly(parts, Weighting.sum(3), dtype_of(name))
     got = onefold.sum_sparse(parts)
     assert np.array_equal(got.coordinates, slow.coordinates)

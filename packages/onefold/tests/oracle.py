@@ -100,12 +100,15 @@ def encode(number: Number, form: Format) -> int:
         return negative * form.sign + (form.infinity if math.isinf(number) else 0)
     if number == 0:
         return 0
-    size = abs(number)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    if two_to(exponent) > size:
-        exponent -= 1  # now 2**exponent <= size < 2**(exponent + 1)
+    above, below = abs(number.numerator), number.denominator
+    exponent = above.bit_length() - below.bit_length()
+    if above << max(0, -exponent) < below << max(0, exponent):
+        exponent -= 1  # now 2**exponent <= above / below < 2**(exponent + 1)
     exponent = max(exponent, form.emin)
-    units = round(size / two_to(exponent - form.precision + 1))  # half to even
+    shift = form.precision - 1 - exponent
+    above, below = above << max(0, shift), below << max(0, -shift)
+    units, rest = divmod(above, below)
+    units += 2 * rest > below or (2 * rest == below and units % 2)  # half to even
     # A carry out of the fraction runs into the exponent, which is just what it must do.
     magnitude = ((exponent - form.emin) << (form.precision - 1)) + units
     return (number < 0) * form.sign + min(magnitude, form.infinity)

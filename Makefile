@@ -7,10 +7,10 @@ INSTALLED := $(VENV)/.installed
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
-.PHONY: help setup demo test verify bench lint format docs clean
+.PHONY: help setup demo test verify bench fuzz-exact lint format docs clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 setup: $(INSTALLED) ## Create .venv with everything that the tests and the demo need
 
@@ -37,6 +37,9 @@ docs: $(INSTALLED) ## Rewrite docs/commands.md from the command line's --help
 
 bench: $(INSTALLED) ## Measure the kernels beside their peers and rewrite benchmarks/kernels.md
 	$(BIN)/python benchmarks/kernels.py
+
+fuzz-exact: $(INSTALLED) ## Compare sums of hostile numbers with exact integers (SECONDS=600 SEED=1)
+	$(BIN)/python packages/onefold/tests/exact/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 clean: ## Remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import TypeAlias
 
 import ml_dtypes
@@ -41,24 +41,24 @@ class Format:
     def unsigned(self) -> np.dtype:
         return np.dtype(f"uint{self.bits}")
 
-    @property
+    @cached_property
     def sign(self) -> int:
         return 1 << (self.bits - 1)
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         return self.sign - (1 << (self.precision - 1))
 
-    @property
+    @cached_property
     def nan(self) -> int:
         return self.infinity | 1 << (self.precision - 2)
 
-    @property
+    @cached_property
     def tiny(self) -> Fraction:
         """The least subnormal, of which every finite value is a multiple."""
         return two_to(self.emin - self.precision + 1)
 
-    @property
+    @cached_property
     def largest(self) -> Fraction:
         return (2 - two_to(1 - self.precision)) * two_to(self.emax)
 
@@ -87,7 +87,7 @@ def decode(bits: int, form: Format) -> Number:
         return -0.0 if negative else Fraction(0)
     if exponent:
         fraction += 1 << (form.precision - 1)
-    value = (fraction << max(exponent, 1) - 1) * form.tiny
+    value = fraction * two_to(form.emin - form.precision + max(exponent, 1))
     return -value if negative else value
 
 
@@ -100,12 +100,15 @@ def encode(number: Number, form: Format) -> int:
         return negative * form.sign + (form.infinity if math.isinf(number) else 0)
     if number == 0:
         return 0
-    size = abs(number)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    if two_to(exponent) > size:
-        exponent -= 1  # now 2**exponent <= size < 2**(exponent + 1)
+    above, below = abs(number.numerator), number.denominator
+    exponent = above.bit_length() - below.bit_length()
+    if above << max(0, -exponent) < below << max(0, exponent):
+        exponent -= 1  # now 2**exponent <= above / below < 2**(exponent + 1)
     exponent = max(exponent, form.emin)
-    units = round(size / two_to(exponent - form.precision + 1))  # half to even
+    shift = form.precision - 1 - exponent
+    above, below = above << max(0, shift), below << max(0, -shift)
+    units, rest = divmod(above, below)
+    units += 2 * rest > below or (2 * rest == below and units % 2)  # half to even
     # A carry out of the fraction runs into the exponent, which is just what it must do.
     magnitude = ((exponent - form.emin) << (form.precision - 1)) + units
     return (number < 0) * form.sign + min(magnitude, form.infinity)
@@ -123,7 +126,9 @@ def exact_sum(numbers: Iterable[Number], weights: Iterable[int] | None = None) -
         return specials.pop()
     if selected and all(isinstance(n, float) for n, _ in selected):
         return -0.0  # nothing but negative zeros
-    return sum((n * w for n, w in selected if isinstance(n, Fraction)), Fraction(0))
+    finite = [(n, w) for n, w in selected if isinstance(n, Fraction)]
+    unit = math.lcm(*{n.denominator for n, _ in finite})
+    return Fraction(sum(n.numerator * (unit // n.denominator) * w for n, w in finite), unit)
 
 
 def quotient(number: Number, denominator: int) -> Number:

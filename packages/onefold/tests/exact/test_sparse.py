@@ -49,7 +49,7 @@ import onefold
 from onefold import Sparse
 from onefold.errors import SumOverflow
 
-STEADY = settings(deadline=None, max_examples=80, derandomize=True, database=None)
+STEADY = settings(deadline=None, max_examples=25, derandomize=True, database=None)
 
 dtypes = pytest.mark.parametrize("name", DTYPES)
 floats = pytest.mark.parametrize("name", FORMATS)
@@ -65,8 +65,8 @@ def test_a_float_sum_by_coordinate_is_rounded_once(name, kind):
     """Addends of 1 to 40 per coordinate, scattered over parts with duplicates, sum exactly."""
     rng = Random(f"{name} {kind} 1")
     for count in COUNTS:
-        arrays = hard_arrays(name, kind, count, 30, seed=11)
-        for parts in (1, 3, 40):
+        arrays = hard_arrays(name, kind, count, 12, seed=11)
+        for parts in (1, 7):
             check_sum(scattered(arrays, parts, rng))
 
 
@@ -76,11 +76,11 @@ def test_a_float_mean_by_coordinate_is_rounded_once(name, kind):
     """Means, weighted up to 2**53 or not, divide once by all parts or by the total weight."""
     rng = Random(f"{name} {kind} 2")
     for count in COUNTS:
-        check_mean(scattered(hard_arrays(name, kind, count, 15, seed=12), 4, rng))
+        check_mean(scattered(hard_arrays(name, kind, count, 8, seed=12), 4, rng))
         weights = some_weights(count, seed=12)
-        check_mean(one_each(hard_arrays(name, kind, weights, 15, seed=13), rng), weights)
+        check_mean(one_each(hard_arrays(name, kind, weights, 8, seed=13), rng), weights)
         weights = some_weights(3, seed=count)
-        check_mean(scattered(hard_arrays(name, kind, count, 15, seed=14), 3, rng), weights)
+        check_mean(scattered(hard_arrays(name, kind, count, 8, seed=14), 3, rng), weights)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_float_mean_by_coordinate_is_rounded_once(name, kind):
 def test_a_mean_of_products_that_nearly_cancel_is_rounded_once(name, kind):
     """What large products leave when they cancel is exact, one part each or scattered."""
     rng = Random(f"{name} {kind} 5")
-    for count, seed in itertools.product((2, 3, 4, 5, 7, 16), range(3)):
+    for count, seed in itertools.product((2, 3, 4, 7, 16), range(2)):
         weights = cancelling_weights(count, seed)
-        arrays = hard_arrays(name, kind, weights, 30, seed)
+        arrays = hard_arrays(name, kind, weights, 15, seed)
         check_mean(one_each(arrays, rng), weights)
         parts = scattered(arrays, 3, rng)
         for some in (None, [2, 1, 2], [3, 2**53, 1]):
@@ -109,7 +109,7 @@ def test_integers_by_coordinate(name, kind):
     rng = Random(f"{name} {kind} 3")
     info = np.iinfo(name)
     for count in COUNTS:
-        parts = scattered(hard_arrays(name, kind, count, 30, seed=15), 3, rng)
+        parts = scattered(hard_arrays(name, kind, count, 15, seed=15), 3, rng)
         check_mean(parts)
         check_mean(parts, some_weights(3, seed=count))
         bad = [

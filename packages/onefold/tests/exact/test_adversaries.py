@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import quick_oracle
 from adversaries import HIGH, KEYS, LOW, bank, kinds_of, some_weights, values_for
+from columns import FLOAT_KINDS, INTEGER_KINDS, hard_arrays
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import (
@@ -75,10 +76,8 @@ def fitting(columns):
     return columns[:, [info.min <= total <= info.max for total in sums]]
 
 
-def slowly(arrays, weighting):
-    name = arrays[0].dtype.name
-    is_mean = weighting.divisor != 1 or weighting.weights is not None
-    result = np.empty(arrays[0].shape, "f8" if name not in FORMATS and is_mean else arrays[0].dtype)
+def slowly(arrays, weighting, dtype):
+    result = np.empty(arrays[0].shape, dtype)
     reduce_slowly([arrays[index] for index in weighting.selected], weighting, result)
     return result
 
@@ -97,6 +96,18 @@ def test_whole_numbers_and_fractions_agree_on_every_adversary(name, count):
     same_bits(quick_oracle.columns(columns, weights, mean=True), mean_columns(columns, weights))
     columns = fitting(columns)
     same_bits(quick_oracle.columns(columns), sum_columns(columns))
+
+
+@dtypes
+def test_whole_numbers_and_fractions_agree_on_the_older_columns(name):
+    """Likewise for the columns of ``columns.py``, for which test_dense.py asks whole numbers."""
+    for kind, count in itertools.product(FLOAT_KINDS if name in FORMATS else INTEGER_KINDS, (1, 7)):
+        weights = some_weights(count, rng_for(name, kind, count))
+        arrays = hard_arrays(name, kind, weights, 6, SEED)
+        same_bits(quick_oracle.mean_columns(arrays), mean_columns(arrays))
+        same_bits(quick_oracle.mean_columns(arrays, weights), mean_columns(arrays, weights))
+        arrays = list(fitting(np.stack(arrays)))
+        same_bits(quick_oracle.sum_columns(arrays), sum_columns(arrays))
 
 
 @floats
@@ -191,8 +202,7 @@ def test_every_adversary_about_the_end_of_a_piece(name, count, size):
         (Weighting.sum(count), onefold.sum_dense(arrays)),
         (Weighting.mean(count, weights), onefold.mean_dense(arrays, weights)),
     ):
-        if name in FORMATS or weighting.divisor != 1:
-            same_bits(result, slowly(arrays, weighting))
+        same_bits(result, slowly(arrays, weighting, result.dtype))
 
 
 @dtypes

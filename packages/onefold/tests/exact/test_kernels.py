@@ -51,9 +51,9 @@ def test_every_size_and_number_of_threads_gives_the_slow_bits(name, spread):
         count = int(rng.integers(1, 12))
         arrays = [values(rng, size, name, spread) for _ in range(count)]
         weights = rng.integers(1, 2 ** int(rng.integers(1, 29)), count).tolist()
+        expected = slowly(arrays, Weighting.sum(count))
         for threads in (1, 2, 3, 8):
-            got = onefold.sum_dense(arrays, threads=threads)
-            same_bits(got, slowly(arrays, Weighting.sum(count)))
+            same_bits(onefold.sum_dense(arrays, threads=threads), expected)
         same_bits(onefold.mean_dense(arrays), slowly(arrays, Weighting.mean(count, None)))
         weighting = Weighting.mean(count, weights)
         same_bits(onefold.mean_dense(arrays, weights), slowly(arrays, weighting))

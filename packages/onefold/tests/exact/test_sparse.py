@@ -12,7 +12,6 @@ from random import Random
 import numpy as np
 import pytest
 from columns import (
-    COUNTS,
     FLOAT_KINDS,
     INTEGER_KINDS,
     WEIGHTS,
@@ -49,9 +48,10 @@ import onefold
 from onefold import Sparse
 from onefold.errors import SumOverflow
 
-STEADY = settings(deadline=None, max_examples=25, derandomize=True, database=None)
+STEADY = settings(deadline=None, max_examples=15, derandomize=True, database=None)
 
 dtypes = pytest.mark.parametrize("name", DTYPES)
+SOME_COUNTS = (1, 2, 7, 40)
 floats = pytest.mark.parametrize("name", FORMATS)
 float_kinds = pytest.mark.parametrize("kind", FLOAT_KINDS)
 
@@ -64,7 +64,7 @@ float_kinds = pytest.mark.parametrize("kind", FLOAT_KINDS)
 def test_a_float_sum_by_coordinate_is_rounded_once(name, kind):
     """Addends of 1 to 40 per coordinate, scattered over parts with duplicates, sum exactly."""
     rng = Random(f"{name} {kind} 1")
-    for count in COUNTS:
+    for count in SOME_COUNTS:
         arrays = hard_arrays(name, kind, count, 12, seed=11)
         for parts in (1, 7):
             check_sum(scattered(arrays, parts, rng))
@@ -75,7 +75,7 @@ def test_a_float_sum_by_coordinate_is_rounded_once(name, kind):
 def test_a_float_mean_by_coordinate_is_rounded_once(name, kind):
     """Means, weighted up to 2**53 or not, divide once by all parts or by the total weight."""
     rng = Random(f"{name} {kind} 2")
-    for count in COUNTS:
+    for count in SOME_COUNTS:
         check_mean(scattered(hard_arrays(name, kind, count, 8, seed=12), 4, rng))
         weights = some_weights(count, seed=12)
         check_mean(one_each(hard_arrays(name, kind, weights, 8, seed=13), rng), weights)
@@ -108,7 +108,7 @@ def test_integers_by_coordinate(name, kind):
     """Sums keep the type or name the least coordinate that does not fit; means are float64."""
     rng = Random(f"{name} {kind} 3")
     info = np.iinfo(name)
-    for count in COUNTS:
+    for count in SOME_COUNTS:
         parts = scattered(hard_arrays(name, kind, count, 15, seed=15), 3, rng)
         check_mean(parts)
         check_mean(parts, some_weights(3, seed=count))
@@ -346,9 +346,9 @@ def test_sparse_arrays_and_the_plain_rule_agree(kind):
 @dtypes
 @pytest.mark.parametrize("spread", ["dense", "whole range"])
 def test_many_entries(name, spread):
-    """Hard columns among 300000 entries of 60000 coordinates are as right as alone."""
+    """Hard columns among 160000 entries of 30000 coordinates are as right as alone."""
     rng = np.random.default_rng(20)
-    limit = 60_000
+    limit = 30_000
     if spread == "dense":
         ids = np.arange(limit)
     else:
@@ -363,7 +363,7 @@ def test_many_entries(name, spread):
         hard = [array[keep] for array in hard]
     hard_at = np.sort(rng.choice(ids.size, hard[0].size, replace=False))
     easy_at = np.setdiff1d(np.arange(ids.size), hard_at)
-    picks = [rng.choice(easy_at, 75_000) for _ in range(4)]
+    picks = [rng.choice(easy_at, 40_000) for _ in range(4)]
     parts = []
     for pick, array in zip(picks, hard, strict=True):
         where = np.concatenate([ids[pick], ids[hard_at]])

@@ -15,7 +15,7 @@ import onefold
 from onefold.aggregator import Aggregator
 from onefold.cli import app, serve
 from onefold.exact import warming
-from onefold.exact.kernels import compiled
+from onefold.exact.kernels import loading
 from onefold.server import Server
 
 BOUND_SECONDS = 60.0
@@ -125,7 +125,7 @@ class TestCommand:
         """Each step is done once; standard error has the bar, standard output the outcome."""
         done: list[str] = []
         steps += [(name, lambda name=name: done.append(name)) for name in ("one", "two")]
-        monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+        monkeypatch.setattr(loading, "cache_directory", lambda: tmp_path)
         result = CliRunner().invoke(app, ["warmup"], env={"COLUMNS": "200"})
         assert result.exit_code == 0
         assert done == ["one", "two"]
@@ -147,7 +147,7 @@ class TestCommand:
                 shown.append(changes["description"]) or update(self, task, **changes)
             ),
         )
-        monkeypatch.setattr(compiled, "cache_directory", lambda: Path("there"))
+        monkeypatch.setattr(loading, "cache_directory", lambda: Path("there"))
         steps.append(("dense float32", lambda: shown.append("compiled")))
         assert CliRunner().invoke(app, ["warmup"]).exit_code == 0
         assert shown == ["Compiling kernels: dense float32", "compiled", "Kernels compiled"]
@@ -175,7 +175,7 @@ class TestCommand:
             raise OSError(28, "No space left on device")
 
         steps.append(("dense int8", full))
-        monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+        monkeypatch.setattr(loading, "cache_directory", lambda: tmp_path)
         result = CliRunner().invoke(app, ["warmup"])
         assert result.exit_code == 1
         assert f"cannot be kept in {tmp_path}: [Errno 28] No space left" in result.stderr

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import warnings
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -191,7 +190,6 @@ def main() -> int:
     asked = parser.parse_args()
     seed = int(time.time()) * 1000 if asked.seed is None else asked.seed
     print(f"seed {seed}", flush=True)
-    warnings.simplefilter("ignore", RuntimeWarning)  # signalling NaNs; see test_adversaries.py
     done: Counter[str] = Counter()
     start = shown = time.monotonic()
     rounds = 0

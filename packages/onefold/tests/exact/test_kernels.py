@@ -219,7 +219,7 @@ def test_a_forked_child_has_threads_of_its_own():
 def test_the_cache_needs_no_writable_home(tmp_path):
     """Where nothing can be written the kernels compile anyway."""
     (tmp_path / "file").write_text("")
-    code = "from onefold.exact.kernels import compiled; print(compiled.cache_directory())"
+    code = "from onefold.exact.kernels import loading; print(loading.cache_directory())"
     environment = {**os.environ, "ONEFOLD_CACHE": str(tmp_path / "file")}
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment

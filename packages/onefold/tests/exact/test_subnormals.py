@@ -57,7 +57,6 @@ def test_a_sum_that_would_be_wrong_is_refused(bits: int, compute: Callable[[], o
 
 
 @pytest.mark.skipif(not GLIBC_ON_X86, reason="it is told by a register of x86-64, through glibc")
-@pytest.mark.xfail(strict=True, raises=FlushToZero, reason="sums of integers are refused as well")
 def test_sums_of_integers_need_no_floats() -> None:
     """They are as right as ever."""
     with told_to(FLUSH_RESULTS | SUBNORMALS_ARE_ZERO):

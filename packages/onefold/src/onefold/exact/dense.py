@@ -17,9 +17,10 @@ from onefold.errors import InvalidInput, InvalidUpdate, Mismatch, NoContribution
 from onefold.exact.blocks import boxes
 from onefold.exact.buffers import Buffers, is_plain, plain
 from onefold.exact.integers import sum_overflow
-from onefold.exact.plan import Plan, plan_for
+from onefold.exact.plan import IntegerPlan, Plan, plan_for
 from onefold.exact.pool import in_pieces, thread_count
 from onefold.exact.slow_dense import reduce_slowly
+from onefold.exact.subnormals import check_subnormals
 from onefold.exact.weighting import Weighting, listed
 from onefold.update import DTYPES, Array, refuse_mask
 
@@ -116,6 +117,8 @@ def _reduce(
     else:
         result = out
     plan = plan_for(arrays[0].dtype, result.dtype, weighting)
+    if not isinstance(plan, IntegerPlan):
+        check_subnormals()
     if plan is None:
         reduce_slowly(arrays, weighting, result)
     elif _is_direct(arrays, result, is_given=result is out):

@@ -133,7 +133,8 @@ class FloatPlan:
             chosen: slice | Array = slice(first, min(first + step, size))
             if indices is not None:
                 chosen = indices[chosen]
-            wide = Buffers.of([array[chosen].astype(np.float32) for array in arrays])
+            with np.errstate(all="ignore"):  # of signalling NaNs
+                wide = Buffers.of([array[chosen].astype(np.float32) for array in arrays])
             sums = np.empty(wide.arrays[0].size, np.float32)
             self._by_pairs(wide, 0, sums, scratch.indices(sums.size), odd=True)
             with np.errstate(all="ignore"):

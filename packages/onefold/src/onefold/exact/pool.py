@@ -9,8 +9,9 @@ results do not depend on it.
 How many threads: the ``threads`` of a call, else ``ONEFOLD_THREADS`` as it was at the first call,
 else the processors that this process may use. A forked child starts threads of its own.
 
-Whether subnormal numbers are taken for zero (:mod:`onefold.exact.subnormals`) is a matter of each
-thread, so each looks before it works.
+Threads take subnormal numbers for zero if the thread that starts them does
+(:mod:`onefold.exact.subnormals`), so one that does starts none, and sums of floats are refused
+there by whoever asks for them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from onefold.errors import InvalidInput
-from onefold.exact.subnormals import check_subnormals
+from onefold.exact.subnormals import knows_subnormals
 
 __all__ = ["in_pieces", "thread_count"]
 
@@ -58,14 +59,12 @@ def in_pieces(work: Callable[[int], None], pieces: int, threads: int) -> None:
     """Call ``work`` with each number below ``pieces`` once, on up to ``threads`` threads.
 
     Raises:
-        FlushToZero: This thread, or one of ours, takes subnormal numbers for zero.
         Exception: The first that ``work`` raised; not every piece may then have been done.
     """
     if pieces == 1:
-        check_subnormals()
         work(0)
         return
-    helpers = min(threads, pieces) - 1
+    helpers = min(threads, pieces) - 1 if knows_subnormals() else 0
     numbers = _Numbers(pieces)
     futures = []
     if helpers > 0:
@@ -98,7 +97,6 @@ class _Numbers:
 
 
 def _take(work: Callable[[int], None], numbers: _Numbers) -> None:
-    check_subnormals()
     while (number := numbers.take()) is not None:
         work(number)
 

@@ -15,11 +15,12 @@ import numpy as np
 
 from onefold.errors import InvalidUpdate, Mismatch, NoContributions
 from onefold.exact.integers import sum_overflow
-from onefold.exact.plan import plan_for
+from onefold.exact.plan import IntegerPlan, plan_for
 from onefold.exact.pool import thread_count
 from onefold.exact.slow_sparse import reduce_slowly
 from onefold.exact.sparse_numbers import Misfit, Travel, reduce_numbers
 from onefold.exact.sparse_rows import reduce_rows
+from onefold.exact.subnormals import check_subnormals
 from onefold.exact.weighting import Weighting, listed
 from onefold.update import Sparse
 
@@ -91,6 +92,8 @@ def _reduce(
     parts: list[Sparse], weighting: Weighting, dtype: np.dtype[np.generic], threads: int
 ) -> Sparse:
     plan = plan_for(parts[0].values.dtype, dtype, weighting)
+    if not isinstance(plan, IntegerPlan):
+        check_subnormals()
     if plan is None or not any(len(part) for part in parts):
         return reduce_slowly(parts, weighting, dtype)
     travel = None if parts[0].row else Travel.of(parts[0].values.dtype, plan)

@@ -81,9 +81,10 @@ def reduce_numbers(
     """
 
     def values_of(number: int, chosen: slice) -> Array:
-        values = parts[number].values[chosen].astype(travel.dtype, order="C", copy=False)
-        if isinstance(plan, FloatPlan) and plan.weights[number] != 1:
-            values = values * plan.weights[number]
+        with np.errstate(all="ignore"):  # of signalling NaNs
+            values = parts[number].values[chosen].astype(travel.dtype, order="C", copy=False)
+            if isinstance(plan, FloatPlan) and plan.weights[number] != 1:
+                values = values * plan.weights[number]
         return np.ascontiguousarray(values).view(np.uint32).reshape(-1, travel.words)
 
     buckets = in_buckets(
@@ -102,7 +103,7 @@ def reduce_numbers(
         misfits = np.less(sums, limits.min) | np.greater(sums, limits.max)
         if misfits.any():
             raise Misfit(int(coordinates[np.argmax(misfits)]))
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         return coordinates, sums.astype(dtype, copy=False)
 
 

@@ -63,14 +63,15 @@ def _wide(values: Array) -> Array:
     """In a type of which there are few, since each is compiled."""
     if values.dtype.kind in "iu":
         return values if values.dtype.itemsize == 8 else values.astype(np.int64)
-    return values if values.dtype.itemsize >= 4 else values.astype(np.float32)
+    with np.errstate(all="ignore"):  # of signalling NaNs
+        return values if values.dtype.itemsize >= 4 else values.astype(np.float32)
 
 
 def _narrowed(found: Array, result: Array, dtype: np.dtype[np.generic]) -> Array:
     if result.dtype == dtype:
         return result
     if result.dtype.kind == "f":  # rounded to odd
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             return result.astype(dtype)
     limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer type
     elements = np.less(result, limits.min) | np.greater(result, limits.max)

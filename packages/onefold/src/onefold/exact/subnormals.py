@@ -12,10 +12,16 @@ import sys
 
 from onefold.errors import FlushToZero
 
-__all__ = ["check_subnormals"]
+__all__ = ["check_subnormals", "knows_subnormals"]
 
 _SMALLEST_NORMAL = sys.float_info.min
 _SMALLEST = 5e-324
+
+
+def knows_subnormals() -> bool:
+    """Whether this thread does."""
+    half, one = _SMALLEST_NORMAL * 0.5, _SMALLEST * 2.0**60
+    return half != 0 and one != 0
 
 
 def check_subnormals() -> None:
@@ -24,8 +30,7 @@ def check_subnormals() -> None:
     Raises:
         FlushToZero: Subnormal results or operands are taken for zero.
     """
-    half, one = _SMALLEST_NORMAL * 0.5, _SMALLEST * 2.0**60
-    if half == 0 or one == 0:
+    if not knows_subnormals():
         raise FlushToZero(
             "this thread takes subnormal numbers for zero (flush-to-zero), so sums would not be "
             "exact; turn that off, for example by torch.set_flush_denormal(False), or sum in "

@@ -47,7 +47,7 @@ def _sparse(name: str) -> None:
         sum_sparse([part, part])
         if name in _FLOATS:
             mean_sparse([part, part], [1, 2])
-            sum_sparse([Sparse(part.coordinates, part.values * np.inf)])  # to the limbs
+            sum_sparse([Sparse(part.coordinates, np.full(2, np.inf, DTYPES[name]))])  # to the limbs
 
 
 def _heavy() -> None:

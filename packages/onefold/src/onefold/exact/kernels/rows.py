@@ -83,7 +83,7 @@ def reduce_rows(
         row_addresses: int64, as many as the largest group of equal keys has entries.
         row_weights: float64, as many.
     """
-    fetched, scale = first, np.float64(divisor)
+    fetched = first
     while first < stop:
         last = _end_of_group(keys, first, stop)
         fetched = _fetch(
@@ -94,24 +94,44 @@ def reduce_rows(
             row_addresses[index - first] = _address(number, addresses, row_bits, row_bytes)
             row_weights[index - first] = weights[number >> row_bits]
         moved, chosen = row_addresses[: last - first], row_weights[: last - first]
-        for start in range(0, width, BLOCK):
-            target = place * width + start
-            block = out[target : target + min(BLOCK, width - start)]
-            offset, size = start * out.itemsize, block.shape[0]
-            found = size
-            if is_added:
-                add_twos(moved, offset, chosen, 0, scratch[0], block)
-                found = finish_totals(scratch[0], scale, block, doubts)
-            if found * _TOLERATED > size:
-                add_pairs(moved, offset, chosen, products_exact, scratch, block)
-                found = finish_pairs(scratch, scale, block, doubts, odd)
-            for index in range(found):
-                doubt = doubts[index]
-                value = column(limbs, moved, offset, chosen, doubt, divisor, block)
-                block[doubt] = encode_odd(value, block) if odd else encode(value, block)
+        target = out[place * width : place * width + width]
+        _reduce_group(
+            moved, chosen, divisor, is_added, products_exact, odd, target, scratch, doubts, limbs
+        )
         coordinates[place] = np.int64(keys[first]) + base
         place += 1
         first = last
+
+
+@inner
+def _reduce_group(
+    addresses: Any,
+    weights: Any,
+    divisor: int,
+    is_added: int,
+    products_exact: int,
+    odd: int,
+    out: Any,
+    scratch: Any,
+    doubts: Any,
+    limbs: Any,
+) -> None:
+    """Put the quotients of the sums of some rows into ``out``, tier by tier."""
+    scale, width = np.float64(divisor), out.shape[0]
+    for start in range(0, width, BLOCK):
+        block = out[start : min(start + BLOCK, width)]
+        offset, size = start * out.itemsize, block.shape[0]
+        found = size
+        if is_added:
+            add_twos(addresses, offset, weights, 0, scratch[0], block)
+            found = finish_totals(scratch[0], scale, block, doubts)
+        if found * _TOLERATED > size:
+            add_pairs(addresses, offset, weights, products_exact, scratch, block)
+            found = finish_pairs(scratch, scale, block, doubts, odd)
+        for index in range(found):
+            doubt = doubts[index]
+            value = column(limbs, addresses, offset, weights, doubt, divisor, block)
+            block[doubt] = encode_odd(value, block) if odd else encode(value, block)
 
 
 @entry

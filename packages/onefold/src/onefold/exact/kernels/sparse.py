@@ -72,17 +72,14 @@ def sum_buckets(
         key_words: How many words of an entry are its key.
         width: How many words there are in all.
         kind: What the values are.
-        starts: The first entry of each bucket.
-        stops: The one after its last.
-        first: The first bucket.
-        last: The one after the last.
+        starts, stops: The first entry of each bucket, and the one after its last.
+        first, last: The first bucket, and the one after the last.
         divisor: From 1 to 2**53.
         narrow: Results are 0: 64 bits, 1: float32, or 2: float32 rounded to odd.
         counts: int64, gets the number of results of each bucket.
         table: float64, ``TABLE`` times -0.0; so it is left, too.
         room: uint64, four rows for the entries of the largest bucket.
-        ranges: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
-        places: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
+        ranges, places: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
         doubts: int64, one row more than ``room`` has columns.
 
     Returns:

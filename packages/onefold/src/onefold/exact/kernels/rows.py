@@ -59,29 +59,14 @@ def reduce_rows(
 ) -> None:
     """Put the quotients of sorted entries into ``out``, and their coordinates beside them.
 
-    Args:
-        keys: uint64, sorted, of some whole buckets.
-        numbers: uint64, the numbers of their rows: a part, shifted by ``row_bits``, and a row.
-        first: The first entry.
-        stop: The one after the last.
-        place: The first row of the result.
-        base: The coordinate of key 0.
-        addresses: Where the rows of each part start.
-        row_bits: See ``numbers``.
-        row_bytes: From one row of a part to the next.
-        weights: float64, one for each part.
-        divisor: From 1 to 2**53.
-        is_added: Whether to try one float64 before pairs.
-        products_exact: Whether a float64 holds every product of a weight and a value.
-        odd: Whether to round float32 to odd, since they are to be rounded once more.
-        coordinates: Those of the whole result.
-        width: How many numbers a row has.
-        out: The rows of the whole result, end to end: float32 or float64.
-        scratch: float64, three rows of at least a block.
-        doubts: int64, at least a block of them.
-        limbs: As for :func:`onefold.exact.kernels.limbs.reduce_columns`.
-        row_addresses: int64, as many as the largest group of equal keys has entries.
-        row_weights: float64, as many.
+    ``keys`` (uint64, sorted) and ``numbers`` (uint64: a part, shifted by ``row_bits``, and a row
+    of it) are the entries of which those from ``first`` to before ``stop`` are summed, to rows of
+    the result from ``place`` on; ``base`` is the coordinate of key 0. The rows of part ``i`` start
+    at ``addresses[i]``, have ``width`` numbers, are ``row_bytes`` apart and count ``weights[i]``
+    times. ``is_added`` says whether to try one float64 before pairs; all else is as for
+    :func:`~onefold.exact.kernels.pairs.reduce_pairs` and
+    :func:`~onefold.exact.kernels.limbs.reduce_columns`. ``row_addresses`` and ``row_weights`` have
+    room for the largest group of equal keys.
     """
     fetched = first
     while first < stop:

@@ -72,20 +72,23 @@ def sum_buckets(
         key_words: How many words of an entry are its key.
         width: How many words there are in all.
         kind: What the values are.
-        starts, stops: The first entry of each bucket, and the one after its last.
-        first, last: The first bucket, and the one after the last.
+        starts: The first entry of each bucket.
+        stops: The one after its last.
+        first: The first bucket.
+        last: The one after the last.
         divisor: From 1 to 2**53.
         narrow: Results are 0: 64 bits, 1: float32, or 2: float32 rounded to odd.
         counts: int64, gets the number of results of each bucket.
         table: float64, ``TABLE`` times -0.0; so it is left, too.
         room: uint64, four rows for the entries of the largest bucket.
-        ranges, places: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
+        ranges: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
+        places: As ``ranges``.
         doubts: int64, one row more than ``room`` has columns.
 
     Returns:
-        The bucket that has doubts, else ``last``. The first row of ``doubts`` begins with their
-        number; then there is a row for each: where a run of equal keys begins and ends in
-        ``room[2]``, with its values, float64, in ``room[3]``; and which result it is.
+        The bucket with doubts, else ``last``. ``doubts[0, 0]`` is their number; each further row is
+        one: where a run begins and ends in ``room[2]`` (keys) and ``room[3]`` (values, float64),
+        and which result it is.
     """
     for bucket in range(first, last):
         start, stop = starts[bucket], stops[bucket]

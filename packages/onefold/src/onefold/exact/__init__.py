@@ -18,14 +18,13 @@ says itself whether its outcome is beyond doubt.
    While every error is zero the total is the exact sum, and rounding it once is the answer. This
    runs at the speed of memory, which is why it is there.
 2. *A pair of float64*, the second of which adds up the errors of the first (*double-double*; Ogita,
-   Rump and Oishi, "Accurate sum and dot product", 2005). It holds some 106 bits: nearly every sum
-   of float64, and of weighted values. A quotient that is not exact is computed at both ends of the
-   interval in which it lies; if they round alike, so does it (Ziv, 1991).
+   Rump and Oishi, "Accurate sum and dot product", 2005), and a bound on what even that drops,
+   which is nearly always nothing. What is not exact is computed at both ends of the interval in
+   which it lies; if they round alike, so does it (Ziv, 1991).
 3. *Limbs*: the sum as one integer of 2100 bits (a *superaccumulator*; Kulisch; Neal 2015). It holds
-   anything, for some 50 times the work.
+   anything, for some 50 times the work: ties that tier 2 cannot tell, infinities and NaN.
 4. *Integers of any size* (:mod:`~onefold.exact.certain`), for weights and divisors that are too
-long
-   for limbs, and as the oracle of all the others.
+   long for limbs, and as the oracle of all the others.
 
 Two roundings on the way to a narrow type would be wrong now and then; *round to odd* makes the
 first one harmless (:mod:`~onefold.exact.rounding`; Boldo and Melquiond 2008). Sums of integers stay

@@ -68,7 +68,7 @@ def sum_buckets(
     """Add up buckets from ``first`` to before ``last``, in place, until there are doubts.
 
     Args:
-        words: uint32, the entries. Gets the results: a key, and the words of its sum.
+        words: uint32, the entries. Gets the results: a key and its sum.
         key_words: How many words of an entry are its key.
         width: How many words there are in all.
         kind: What the values are.
@@ -82,7 +82,7 @@ def sum_buckets(
         table: float64, ``TABLE`` times -0.0; so it is left, too.
         room: uint64, four rows for the entries of the largest bucket.
         ranges: As for :func:`~onefold.exact.kernels.sorting.sort_loaded`.
-        places: As ``ranges``.
+        places: Likewise.
         doubts: int64, one row more than ``room`` has columns.
 
     Returns:
@@ -95,11 +95,7 @@ def sum_buckets(
         size = stop - start
         counts[bucket] = -1
         if kind == SINGLE and key_words == 1 and size > 1:
-            span, least, zeros = _tabulate(words, start, stop, table)
-            if span >= 0:
-                counts[bucket] = _collect(
-                    words, start, stop, span, least, zeros, divisor, narrow, table
-                )
+            counts[bucket] = _sum_in_table(words, start, stop, divisor, narrow, table)
         if counts[bucket] < 0:
             load(words, key_words, width, start, stop, kind, room)
             sort_loaded(room, size, ranges, places)
@@ -136,6 +132,15 @@ def _tabulate(words: Any, start: int, stop: int, table: Any) -> tuple[int, Any, 
         value = np.float64(np.uint32(bits).view(np.float32)) + 0.0
         table[place] = add_exactly(table[place], value)
     return np.int64(most) - np.int64(least) + 1, np.uint64(least), zeros
+
+
+@inner
+def _sum_in_table(words: Any, start: int, stop: int, divisor: int, narrow: int, table: Any) -> int:
+    """How many results there are; -1, with the entries unchanged, if a table does not do."""
+    span, least, zeros = _tabulate(words, start, stop, table)
+    if span < 0:
+        return -1
+    return _collect(words, start, stop, span, least, zeros, divisor, narrow, table)
 
 
 @inner

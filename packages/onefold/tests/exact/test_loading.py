@@ -118,15 +118,45 @@ def test_damaged_code_is_made_again(
     assert compiler.calls == 2
 
 
-def test_a_full_disk_does_not_stop_a_sum(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    """Code that cannot be kept is used all the same."""
+@pytest.mark.parametrize("method", ["open", "replace"])
+def test_a_full_disk_does_not_stop_a_sum(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, method: str
+):
+    """Code is used though it, or the lock beside it, cannot be written; and it is known why."""
     Compiler(monkeypatch)
+    monkeypatch.setattr(loading, "_why_not_kept", None)
 
-    def replace(_path: Path, _target: Path) -> None:
+    def full(_path: Path, *_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(Path, method, full)
     assert Kernel("dense", "some")._code(["int"]) == ("symbol", b"code\nof several lines\n")
+    assert (loading.why_not_kept() is None) == (method == "open")
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_is_gone():
+    """A child can load kernels although another thread of its parent was just loading one."""
+    if not hasattr(os, "fork"):
+        pytest.skip("Windows has no fork")
+    code = """
+import os, threading
+from onefold.exact.kernels import loading
+held, done = threading.Event(), threading.Event()
+def hold():
+    with loading._lock:
+        held.set(); done.wait()
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if loading._lock.acquire(timeout=5) else 1)
+status = os.waitpid(child, 0)[1]
+done.set()
+print(status)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == "0\n"
 
 
 def test_two_processes_do_not_compile_the_same(directory: Path, monkeypatch: pytest.MonkeyPatch):

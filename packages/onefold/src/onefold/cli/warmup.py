@@ -19,17 +19,16 @@ def warmup() -> None:
     The code is kept in a directory of the user ($ONEFOLD_CACHE, else ~/.cache/onefold) until
     onefold, Numba or the processor changes. What is there already is only loaded.
     """
-    from onefold.exact.kernels.loading import cache_directory  # noqa: PLC0415  # quick --help
+    from onefold.exact.kernels.loading import cache_directory, why_not_kept  # noqa: PLC0415
     from onefold.exact.warming import warm_up_steps  # noqa: PLC0415
 
     directory = cache_directory()
     if directory is None:
         _fail(f"nothing was compiled: no file can be written to {_wanted_directory()}")
     steps = list(warm_up_steps())
-    try:
-        _compile(steps)
-    except OSError as error:  # the disk is full, or the directory is gone
-        _fail(f"compiling stopped, since what is compiled cannot be kept in {directory}: {error}")
+    _compile(steps)
+    if error := why_not_kept():  # the disk is full, or the directory is gone
+        _fail(f"not all that was compiled could be kept in {directory}: {error}")
     typer.echo(f"{len(steps)} groups of kernels compiled, kept in {directory}")
 
 

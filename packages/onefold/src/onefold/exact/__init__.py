@@ -15,14 +15,14 @@ says itself whether its outcome is beyond doubt.
 1. *One float64.* float64 has 29 bits more than float32, so sums of values of 32 bits or less mostly
    are exact in it, and that can be seen: the error of an addition is itself a float that two more
    operations deliver (*TwoSum*; Knuth, "The Art of Computer Programming", vol. 2; Dekker 1971).
-   While every error is zero the total is the exact sum, and rounding it once is the answer. This
-   runs at the speed of memory, which is why it is there.
+   While every error is zero the total is the exact sum, and rounding it once is the answer. It is
+   the cheapest, which is why it comes first.
 2. *A pair of float64*, the second of which adds up the errors of the first (*double-double*; Ogita,
    Rump and Oishi, "Accurate sum and dot product", 2005), and a bound on what even that drops,
    which is nearly always nothing. What is not exact is computed at both ends of the interval in
    which it lies; if they round alike, so does it (Ziv, 1991).
 3. *Limbs*: the sum as one integer of 2100 bits (a *superaccumulator*; Kulisch; Neal 2015). It holds
-   anything, for some 50 times the work: ties that tier 2 cannot tell, infinities and NaN.
+   anything, for many times the work: ties that tier 2 cannot tell, infinities and NaN.
 4. *Integers of any size* (:mod:`~onefold.exact.certain`), for weights and divisors that are too
    long for limbs, and as the oracle of all the others.
 

@@ -13,7 +13,6 @@ then takes a binary search.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -23,11 +22,10 @@ import numpy.typing as npt
 
 from onefold.exact import kernels
 from onefold.exact.buffers import plain
-from onefold.exact.kernels import sizes
 from onefold.exact.pool import in_pieces
 from onefold.update import Array
 
-__all__ = ["Buckets", "Room", "in_buckets", "room_for"]
+__all__ = ["Buckets", "in_buckets"]
 
 _BUCKET_ENTRIES = 4096
 _BUCKETS_MAX = 4096
@@ -42,8 +40,6 @@ _UNEVEN = 6
 """Ranges are not even if one has so many times its share of the sample, and more than by chance."""
 _CACHED = 1 << 15
 """Entries that fit a second level cache."""
-_KEPT = 1 << 16
-"""Rooms for more entries are not kept."""
 
 Values: TypeAlias = Callable[[int, slice], Array]
 """The values of some entries of a part: uint32, the words of a value in each row."""
@@ -209,48 +205,3 @@ def _splitters(sample: npt.NDArray[np.uint64], wanted: int) -> npt.NDArray[np.ui
     chosen = np.unique(np.concatenate([ends, heavy[heavy > 0] - np.uint64(1)]))
     padding = (1 << int(chosen.size).bit_length()) - 1 - chosen.size
     return np.append(chosen, np.full(padding, 2**63 - 1, np.uint64))
-
-
-# -- scratch -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What kernels work in, for buckets of some size. See there."""
-
-    entries: npt.NDArray[np.uint64]
-    ranges: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]
-    doubts: npt.NDArray[np.int64]
-    table: npt.NDArray[np.float64]
-    limbs: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, size: int) -> Room:
-        """Room for ``size`` entries."""
-        return cls(
-            np.empty((4, size), np.uint64),
-            np.empty((size // sizes.FEW + 2, 2), np.int64),
-            np.empty(sizes.PLACES, np.int64),
-            np.empty((size + 1, 3), np.int64),
-            np.full(sizes.TABLE, -0.0),
-            np.zeros(sizes.LIMBS, np.int64),
-        )
-
-
-class _Kept(threading.local):
-    """One for each thread; slots would be shared by all."""
-
-    room: Room | None = None
-
-
-_kept = _Kept()
-
-
-def room_for(size: int) -> Room:
-    """This thread's room, for at least ``size`` entries."""
-    if size > _KEPT:
-        return Room.of(size)
-    if _kept.room is None or _kept.room.entries.shape[1] < size:
-        _kept.room = Room.of(max(size, 1 << 10) if size <= _KEPT // 4 else _KEPT)
-    return _kept.room

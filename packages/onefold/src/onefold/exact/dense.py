@@ -29,7 +29,7 @@ __all__ = ["mean_dense", "sum_dense"]
 _FLOAT64 = np.dtype(np.float64)
 
 PIECE_ELEMENTS = 1 << 16
-"""What a thread takes at a time: some 0.1 ms of work, against some 10 us to take it."""
+"""What a thread takes at a time: much more work than it is to take it."""
 
 COPIED_ELEMENTS = 1 << 13
 """The same for arrays that are copied, so that the copies of all of them fit a cache."""
@@ -58,7 +58,8 @@ def sum_dense(
         InvalidInput: ``arrays`` cannot be iterated over, or ``out`` not written to.
         SumOverflow: A sum of integers does not fit their type. What ``out`` holds then is
             undefined; after any other error it is unchanged.
-        FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
+        FlushToZero: This thread's arithmetic takes subnormal numbers for zero, which only sums
+            of integers bear.
     """
     checked = _check_arrays(arrays)
     weighting = Weighting.sum(len(checked))

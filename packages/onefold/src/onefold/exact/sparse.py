@@ -44,7 +44,8 @@ def sum_sparse(parts: Iterable[Sparse], *, threads: int | None = None) -> Sparse
         Mismatch: dtypes, row shapes or declared shapes differ.
         InvalidInput: ``parts`` cannot be iterated over.
         SumOverflow: A sum of integers does not fit their type.
-        FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
+        FlushToZero: This thread's arithmetic takes subnormal numbers for zero, which only sums
+            of integers bear.
     """
     checked = _check_parts(parts)
     weighting = Weighting.sum(len(checked))

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from onefold.exact import kernels
-from onefold.exact.buckets import Buckets, Room, in_buckets, room_for
+from onefold.exact.buckets import Buckets, in_buckets
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
 from onefold.exact.pool import in_pieces
+from onefold.exact.scratch import Room, scratch
 from onefold.update import Array, Sparse
 
 __all__ = ["Misfit", "Travel", "reduce_numbers"]
@@ -121,7 +122,7 @@ def _condensed(buckets: Buckets, kind: int, threads: int) -> npt.NDArray[np.int6
 
     def condense(number: int) -> None:
         _, start, stop = pieces[number]
-        room = room_for(_CONDENSED_MIN)
+        room = scratch.room(_CONDENSED_MIN)
         ends[number] = kernels.condense(
             buckets.words,
             buckets.key_words,
@@ -154,7 +155,7 @@ def _add_up(
     misfits: list[int] = []
 
     def add_up(first: int, last: int) -> None:
-        room = room_for(int((stops[first:last] - starts[first:last]).max()))
+        room = scratch.room(int((stops[first:last] - starts[first:last]).max()))
         while first < last:
             stopped = kernels.sum_buckets(
                 buckets.words,
@@ -194,7 +195,7 @@ def _settle(buckets: Buckets, start: int, room: Room, travel: Travel, divisor: i
         doubts,
         divisor,
         travel.narrow,
-        room.limbs,
+        scratch.limbs,
         buckets.words,
         buckets.key_words,
         buckets.width,

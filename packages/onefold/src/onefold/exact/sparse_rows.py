@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onefold.exact import kernels
-from onefold.exact.buckets import Buckets, in_buckets, room_for
+from onefold.exact.buckets import Buckets, in_buckets
 from onefold.exact.buffers import Buffers, plain
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
@@ -110,7 +110,7 @@ def _sorted(
     counts = np.empty(buckets.count, np.int64)
 
     def sort(first: int, last: int) -> None:
-        room = room_for(_largest(buckets, first, last))
+        room = scratch.room(_largest(buckets, first, last))
         kernels.sort_buckets(
             buckets.words,
             buckets.key_words,
@@ -145,7 +145,7 @@ def _summed(
     misfits: list[int] = []
 
     def reduce(first: int, last: int) -> None:
-        starts, room = rows.buckets.starts, room_for(1)
+        starts = rows.buckets.starts
         entries = (
             rows.keys,
             rows.numbers,
@@ -171,7 +171,7 @@ def _summed(
                 out,
                 scratch.floats,
                 scratch.indices(sizes.BLOCK),
-                room.limbs,
+                scratch.limbs,
                 row_addresses,
                 np.empty(row_addresses.size),
             )

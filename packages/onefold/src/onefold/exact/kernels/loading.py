@@ -14,8 +14,8 @@ place, and one whose digest does not fit is made again.
 
 **How a kernel is called.** As Numba calls it: the addresses of the result and of a place for
 exceptions, of which kernels have none, and then the arguments, arrays as their parts. That is
-Numba's own convention and not a promise of it, hence the version in the key and the pin in
-``constraints.txt``; no test passes if it changes.
+Numba's own convention and not a promise of it, so its version is in the key, the package asks for
+the one that it was written for, and no test passes with another convention.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -35,11 +35,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Kernel", "cache_directory"]
+__all__ = ["Kernel", "cache_directory", "why_not_kept"]
 
 Argument: TypeAlias = "np.ndarray[Any, Any] | int | float"
 
 _lock = threading.RLock()
+
+
+def _begin_anew() -> None:
+    global _lock  # noqa: PLW0603  # a fork keeps no thread that could let go of it
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Kernel:
@@ -177,13 +186,12 @@ def _key() -> str:
 @contextmanager
 def _only_one(path: Path) -> Iterator[None]:
     """Hold other processes off ``path`` while it is being made, where the system can do that."""
-    try:
-        import fcntl  # noqa: PLC0415  # not on Windows
-    except ImportError:
-        yield
-        return
-    with path.with_name(f"{path.name}.lock").open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):  # on Windows; on a full disk: then both compile
+            import fcntl  # noqa: PLC0415
+
+            file = stack.enter_context(path.with_name(f"{path.name}.lock").open("wb"))
+            fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
         yield
 
 
@@ -198,11 +206,22 @@ def _read(path: Path) -> tuple[str, bytes] | None:
 
 def _write(path: Path, symbol: str, code: bytes) -> None:
     """A full disk is no reason to fail: the code is there, and the next process tries again."""
+    global _why_not_kept  # noqa: PLW0603  # of this process
     name = symbol.encode()
-    with suppress(OSError), tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(b"\n".join([_digest(name, code), name, code]))
-        file.close()
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(b"\n".join([_digest(name, code), name, code]))
         Path(file.name).replace(path)
+    except OSError as error:
+        _why_not_kept = error
+
+
+_why_not_kept: OSError | None = None
+
+
+def why_not_kept() -> OSError | None:
+    """Why the last code that this process could not keep was not kept; None if all was."""
+    return _why_not_kept
 
 
 def _digest(symbol: bytes, code: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The kernels beside their peers, in one run: tables and plots into this directory.
+"""The kernels beside their peers, in one run: tables into this directory.
 
     python benchmarks/kernels.py [--elements 4000000] [--entries 250000] [--repeats 5]
 

@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+BENCH_INSTALLED := $(VENV)/.installed-bench
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
@@ -35,8 +36,8 @@ format: $(INSTALLED) ## Rewrite the code in the house format
 docs: $(INSTALLED) ## Rewrite docs/commands.md from the command line's --help
 	$(BIN)/python docs/commands.py > docs/commands.md
 
-bench: $(INSTALLED) ## Measure the kernels beside their peers and rewrite benchmarks/kernels.md
-	$(BIN)/python benchmarks/kernels.py
+bench: $(BENCH_INSTALLED) ## Measure the kernels beside their peers and rewrite benchmarks/README.md
+	$(BIN)/python -m benchmarks.kernels $(BENCH)
 
 fuzz-exact: $(INSTALLED) ## Compare sums of hostile numbers with exact integers (SECONDS=600 SEED=1)
 	$(BIN)/python packages/onefold/tests/exact/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
@@ -49,4 +50,9 @@ $(INSTALLED): constraints.txt requirements-dev.txt $(PROJECTS)
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --upgrade pip
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --requirement requirements-dev.txt
+	touch $@
+
+# What only the benchmarks need, in the same environment.
+$(BENCH_INSTALLED): requirements-bench.txt $(INSTALLED)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --requirement requirements-bench.txt
 	touch $@

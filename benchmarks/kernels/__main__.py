@@ -1,0 +1,112 @@
+"""The command line: measure sections, and write the page, the plots and ``results.json``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kernels.plots import draw
+from benchmarks.kernels.report import page
+from benchmarks.kernels.results import Results
+from benchmarks.kernels.sections import ROOT, SECTIONS, measure_here, measure_in_process
+from onefold.exact.pool import thread_count
+
+HERE = ROOT / "benchmarks"
+
+_VERSIONS = ("numpy", "numba", "torch", "scipy", "pandas", "pyarrow", "polars", "duckdb", "flwr")
+
+
+def main() -> int:
+    """Measure, or only write again what was measured; the exit status tells of broken sections."""
+    arguments = _arguments()
+    if arguments.section:
+        name, target = arguments.section
+        measure_here(name, Path(target), is_quick=arguments.quick)
+        return 0
+    output: Path = arguments.output
+    output.mkdir(parents=True, exist_ok=True)
+    kept = output / "results.json"
+    if arguments.render:
+        document = json.loads(kept.read_text())
+    else:
+        document = _measure(arguments)
+        kept.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    results = Results(document)
+    notes = HERE / "notes.md"
+    text = page(
+        results, notes.read_text() if notes.exists() else "", draw(results, output / "plots")
+    )
+    (output / "README.md").write_text(text)
+    return int(any(section["exit_status"] for section in results.sections))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernels", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that all works")
+    parser.add_argument(
+        "--only", action="append", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS)
+    )
+    parser.add_argument("--output", type=Path, default=HERE, help="a directory; benchmarks/")
+    parser.add_argument(
+        "--render", action="store_true", help="write the page anew from results.json"
+    )
+    parser.add_argument("--section", nargs=2, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    run = _run(arguments)
+    chosen = [name for name in SECTIONS if not arguments.only or name in arguments.only]
+    sections = [measure_in_process(name, is_quick=arguments.quick) for name in chosen]
+    return {"run": run, "sections": sections}
+
+
+def _run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the figures depend on, without names of hosts or paths."""
+    options = ["--quick"] if arguments.quick else []
+    options += [f"--only {name}" for name in arguments.only or ()]
+    return {
+        "command": " ".join(["python -m benchmarks.kernels", *options]),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "is_quick": arguments.quick,
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "threads": thread_count(),
+        "python": platform.python_version(),
+        "versions": {
+            name: importlib.metadata.version(name) for name in _VERSIONS if _is_installed(name)
+        },
+    }
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _processor() -> str:
+    """The model, and the widest vectors it has."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    facts = dict(line.split("\t: ", 1) for line in lines if "\t: " in line)
+    model = facts.get("model name", platform.machine())
+    flags = facts.get("flags", "").split()
+    widest = next((flag for flag in ("avx512f", "avx2", "avx") if flag in flags), None)
+    return f"{model} ({widest})" if widest else model
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,13 +16,13 @@ from quick_oracle import mean_columns, sum_columns
 import onefold
 from onefold import Sparse
 from onefold.errors import InvalidInput, SumOverflow
-from onefold.exact import dense, pool
+from onefold.exact import pool
 from onefold.exact.slow_dense import reduce_slowly
 from onefold.exact.slow_sparse import reduce_slowly as reduce_sparse_slowly
 from onefold.exact.weighting import Weighting
 
 SEED = 20250102
-BLOCK, PIECE = 1024, dense.PIECE_ELEMENTS
+BLOCK, PIECE = 1024, 1 << 16
 SIZES = (0, 1, 3, 8, BLOCK - 1, BLOCK, BLOCK + 1, PIECE - 1, PIECE, PIECE + 1)
 floats = pytest.mark.parametrize("name", FORMATS)
 

@@ -183,9 +183,9 @@ def test_a_variant_for_each_type_of_argument():
         addresses = np.array([array.ctypes.data] * 3)
         out = np.empty(5, dtype)
         limits = np.iinfo(np.int32)
-        scratch = np.empty((2, 1024), np.int64)
+        scratch, zeros = np.empty((2, 1024), np.int64), np.zeros(1024, dtype)
         found = kernels.reduce_integers(
-            addresses, 0, out, scratch, int(limits.min), int(limits.max)
+            addresses, 0, out, scratch, zeros.ctypes.data, int(limits.min), int(limits.max)
         )
         assert found == -1
         assert out.tolist() == [0, 3, 6, 9, 12]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from onefold.exact.kernels.address import address
+from onefold.exact.kernels.sizes import BLOCK
 from onefold.update import DTYPES, Array
 
-__all__ = ["Buffers", "is_plain", "plain", "storage"]
+__all__ = ["Buffers", "NotPlain", "is_plain", "padding", "plain", "storage"]
 
 _STORAGE = {DTYPES["float16"]: np.dtype(np.int16), DTYPES["bfloat16"]: np.dtype(np.uint16)}
 
@@ -24,18 +27,32 @@ class Buffers:
 
     @classmethod
     def of(cls, arrays: Sequence[Array]) -> Buffers:
-        """The buffers of plain arrays of one dtype and size."""
-        assert all(array.size == arrays[0].size for array in arrays), "kernels read one size"
+        """The buffers of plain arrays of one dtype and size.
+
+        Raises:
+            NotPlain: A kernel cannot read one where it is.
+            ValueError: They differ in size or dtype.
+        """
+        size = arrays[0].size
+        for array in arrays:
+            if array.size != size:
+                raise ValueError(f"arrays of {size} and of {array.size} elements")
         return cls.starts(arrays)
 
     @classmethod
     def starts(cls, arrays: Sequence[Array]) -> Buffers:
-        """The buffers of plain arrays of one dtype and of any sizes."""
+        """The same for arrays of any sizes."""
+        dtype = arrays[0].dtype
         for array in arrays:
-            assert is_plain(array), "kernels read memory as it lies"
-            assert array.dtype == arrays[0].dtype, "kernels read one type"
-        addresses = [array.__array_interface__["data"][0] for array in arrays]
-        return cls(tuple(arrays), np.array(addresses, np.int64))
+            if not is_plain(array):
+                raise NotPlain("an array that is not contiguous, aligned or in native byte order")
+            if array.dtype is not dtype and array.dtype != dtype:
+                raise ValueError(f"arrays of {dtype} and of {array.dtype}")
+        return cls(tuple(arrays), np.array([address(array) for array in arrays], np.int64))
+
+
+class NotPlain(ValueError):
+    """An array has to be copied before a kernel can read it."""
 
 
 def is_plain(array: Array) -> bool:
@@ -55,3 +72,14 @@ def storage(array: Array) -> Array:
     flat = array.reshape(-1)
     kind = _STORAGE.get(array.dtype)
     return flat if kind is None else flat.view(kind)
+
+
+def padding(dtype: np.dtype[np.generic]) -> int:
+    """The address of a block of zeros, of floats negative ones: an array that adds nothing."""
+    return address(_zeros(dtype))
+
+
+@cache
+def _zeros(dtype: np.dtype[np.generic]) -> Array:
+    zero = 0 if dtype.kind in "iu" else -0.0
+    return np.full(BLOCK, zero, dtype)

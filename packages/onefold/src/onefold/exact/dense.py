@@ -15,8 +15,10 @@ import numpy as np
 
 from onefold.errors import InvalidInput, InvalidUpdate, Mismatch, NoContributions
 from onefold.exact.blocks import boxes
-from onefold.exact.buffers import Buffers, is_plain, plain
+from onefold.exact.buffers import Buffers, NotPlain, is_plain, plain
 from onefold.exact.integers import sum_overflow
+from onefold.exact.kernels.address import address
+from onefold.exact.kernels.sizes import BLOCK
 from onefold.exact.plan import IntegerPlan, Plan, plan_for
 from onefold.exact.pool import in_pieces, thread_count
 from onefold.exact.slow_dense import reduce_slowly
@@ -28,8 +30,14 @@ __all__ = ["mean_dense", "sum_dense"]
 
 _FLOAT64 = np.dtype(np.float64)
 
-PIECE_ELEMENTS = 1 << 16
-"""What a thread takes at a time: much more work than it is to take it."""
+PIECE_VALUES = 1 << 21
+"""At most so many values of all arrays together go to a thread at a time."""
+
+_SMALL_PIECE_VALUES = 1 << 17
+"""And no fewer than about these, as long as there are as many."""
+
+_TURNS = 4
+"""If there are enough values, so many times does a thread take some; then all end together."""
 
 COPIED_ELEMENTS = 1 << 13
 """The same for arrays that are copied, so that the copies of all of them fit a cache."""
@@ -113,8 +121,9 @@ def _reduce(
     shape = arrays[0].shape
     if out is not None:
         _check_out(out, shape, dtype)
-    if out is None or any(_entangled(out, array) for array in arrays):
-        result = np.empty(shape, dtype)
+    overlapping = [] if out is None else [each for each in arrays if np.may_share_memory(out, each)]
+    if out is None or any(_entangled(out, array) for array in overlapping):
+        result, overlapping = np.empty(shape, dtype), []
     else:
         result = out
     plan = plan_for(arrays[0].dtype, result.dtype, weighting)
@@ -122,8 +131,8 @@ def _reduce(
         check_subnormals()
     if plan is None:
         reduce_slowly(arrays, weighting, result)
-    elif _is_direct(arrays, result, is_given=result is out):
-        _reduce_in_place(arrays, result, plan, threads)
+    elif not overlapping and (buffers := _as_they_lie(arrays, result)):
+        _reduce_in_place(buffers, result, plan, threads)
     else:
         _reduce_copies(arrays, result, plan, threads)
     if out is not None and out is not result:
@@ -132,32 +141,40 @@ def _reduce(
     return result
 
 
-def _is_direct(arrays: Sequence[Array], result: Array, *, is_given: bool) -> bool:
-    """Whether kernels can read and write all of it where it lies.
+def _as_they_lie(arrays: Sequence[Array], result: Array) -> Buffers | None:
+    """The buffers of arrays, if kernels can read and write all of it where it lies.
 
-    They read an addend again after a first tier has written its result, so none may be there.
+    They read an addend again after a first tier has written its result, so none may overlap it.
     """
-    return (
-        is_plain(result)
-        and all(map(is_plain, arrays))
-        and not (is_given and any(np.may_share_memory(result, array) for array in arrays))
-    )
+    if not is_plain(result):
+        return None
+    try:
+        return Buffers.of(arrays)
+    except NotPlain:
+        return None
 
 
-def _reduce_in_place(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
+def _reduce_in_place(buffers: Buffers, result: Array, plan: Plan, threads: int) -> None:
     """Ranges of plain arrays, several at a time."""
-    buffers, flat = Buffers.of(arrays), result.reshape(-1)
+    flat = result.reshape(-1)
+    step = _step(len(buffers.arrays), flat.size, threads)
     overflows: list[int] = []
 
     def work(piece: int) -> None:
-        first = piece * PIECE_ELEMENTS
-        overflow = plan.reduce(buffers, first, flat[first : first + PIECE_ELEMENTS])
+        first = piece * step
+        overflow = plan.reduce(buffers, first, flat[first : first + step])
         if overflow >= 0:
             overflows.append(first + overflow)
 
-    in_pieces(work, -(-flat.size // PIECE_ELEMENTS), threads)
+    in_pieces(work, -(-flat.size // step), threads)
     if overflows:
-        _raise_overflow(arrays, min(overflows))
+        _raise_overflow(buffers.arrays, min(overflows))
+
+
+def _step(arrays: int, size: int, threads: int) -> int:
+    """How many elements a thread takes at a time: much more work than it is to take it."""
+    step = min(size // (_TURNS * threads), PIECE_VALUES // arrays)
+    return BLOCK * max(1, step // BLOCK, _SMALL_PIECE_VALUES // arrays // BLOCK)
 
 
 def _reduce_copies(arrays: Sequence[Array], result: Array, plan: Plan, threads: int) -> None:
@@ -185,17 +202,21 @@ def _raise_overflow(arrays: Sequence[Array], index: int) -> NoReturn:
 
 
 def _check_arrays(arrays: Iterable[object]) -> list[Array]:
-    checked = [_check_array(index, array) for index, array in enumerate(listed(arrays, "arrays"))]
+    checked = listed(arrays, "arrays")
     if not checked:
         raise NoContributions("expected at least one array; there is no sum of nothing")
-    first = checked[0]
-    for index, array in enumerate(checked):
-        if (array.shape, _kind(array.dtype)) != (first.shape, _kind(first.dtype)):
+    first = _check_array(0, checked[0])
+    shape, dtype, kind = first.shape, first.dtype, _kind(first.dtype)
+    for index, each in enumerate(checked):
+        if type(each) is np.ndarray and each.dtype is dtype and each.shape == shape:
+            continue  # what nearly all are, without further ado
+        array = checked[index] = _check_array(index, each)
+        if array.shape != shape or _kind(array.dtype) != kind:
             raise Mismatch(
                 f"array {index} is {array.dtype.name}{list(array.shape)}, but array 0 is "
-                f"{first.dtype.name}{list(first.shape)}; nothing broadcasts"
+                f"{first.dtype.name}{list(shape)}; nothing broadcasts"
             )
-    return checked
+    return cast("list[Array]", checked)
 
 
 def _check_array(index: int, value: object) -> Array:
@@ -228,8 +249,8 @@ def _check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic])
 
 
 def _entangled(out: Array, array: Array) -> bool:
-    """Whether writing a block of ``out`` could change a block of ``array`` yet to be read."""
-    if not np.may_share_memory(out, array):
-        return False
-    places = [(each.__array_interface__["data"][0], each.strides) for each in (out, array)]
-    return places[0] != places[1]
+    """Whether writing a block of ``out`` could change a block of ``array`` yet to be read.
+
+    They may overlap, unless they are the same.
+    """
+    return (address(out), out.strides) != (address(array), array.strides)

@@ -9,14 +9,14 @@ for them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from onefold.exact import kernels
-from onefold.exact.buffers import Buffers, storage
+from onefold.exact.buffers import Buffers, padding, storage
 from onefold.exact.scratch import scratch
 from onefold.exact.stored import significant_bits
 from onefold.exact.weighting import Weighting
@@ -67,6 +67,7 @@ class FloatPlan:
                 storage(out),
                 doubts,
                 scratch.floats[0],
+                padding(out.dtype),
                 self.spread,
             )
         some = found * _TOLERATED <= out.size
@@ -96,6 +97,7 @@ class FloatPlan:
             out,
             doubts,
             scratch.floats,
+            padding(out.dtype),
             int(self.products_exact),
             int(odd),
         )
@@ -159,7 +161,7 @@ class IntegerPlan:
         """Fill ``out`` (flat) from element ``start`` on; returns the first misfit, or -1."""
         integers = scratch.integers
         return kernels.reduce_integers(
-            buffers.addresses, start, out, integers, self.least, self.most
+            buffers.addresses, start, out, integers, padding(out.dtype), self.least, self.most
         )
 
 
@@ -172,20 +174,20 @@ def plan_for(
     """The plan for arrays of ``dtype``; None if the kernels cannot do it."""
     if dtype.kind in "iu":
         return IntegerPlan.of(dtype) if result.kind in "iu" else None
-    weights = weighting.weights
+    return _float_plan(dtype, len(weighting.selected), weighting.weights, weighting.divisor)
+
+
+@lru_cache(maxsize=64)
+def _float_plan(
+    dtype: np.dtype[np.generic], count: int, weights: tuple[int, ...] | None, divisor: int
+) -> FloatPlan | None:
     bits = 0 if weights is None else max(weights).bit_length()
-    if bits > _WEIGHT_BITS_MAX or weighting.divisor >= 2**53:
+    if bits > _WEIGHT_BITS_MAX or divisor >= 2**53:
         return None
-    return FloatPlan(
-        _numbers(weights, len(weighting.selected)),
-        weighting.divisor,
-        _spread(dtype, bits),
-        significant_bits(dtype) + bits <= 53,
-    )
-
-
-def _numbers(weights: Sequence[int] | None, count: int) -> npt.NDArray[np.float64]:
-    return np.ones(count) if weights is None else np.array(weights, np.float64)
+    numbers = np.ones(count) if weights is None else np.array(weights, np.float64)
+    numbers.flags.writeable = False
+    is_exact = significant_bits(dtype) + bits <= 53
+    return FloatPlan(numbers, divisor, _spread(dtype, bits), is_exact)
 
 
 def _spread(dtype: np.dtype[np.generic], weight_bits: int) -> int:

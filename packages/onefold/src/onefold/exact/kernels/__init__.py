@@ -5,11 +5,13 @@ define them need Numba, so nothing but the compiler imports them. Kernels are pl
 arrays and addresses, with more parameters than other functions have. In the order of dependency:
 
 ============  =====================================================================
+``address``   where an array's data lie
 ``loading``   how Python calls kernels, and the cache of compiled code
 ``compiled``  how kernels are compiled
 ``sizes``     what kernels and those who call them agree on
 ``unsafe``    pointers and what else is not Python, and why it is safe here
 ``numbers``   error-free additions, quotients and roundings of single numbers
+``near``      before the tiers: blocks of values that are close together
 ``dense``     tier 1, element by element over arrays of floats: one float64
 ``pairs``     tier 2: two float64 and a bound on what they dropped
 ``limbs``     tier 3: long integers

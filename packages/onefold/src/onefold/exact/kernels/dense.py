@@ -19,6 +19,7 @@ import numpy as np
 from numba import types
 
 from onefold.exact.kernels.compiled import by_type, entry, inner
+from onefold.exact.kernels.near import FIRST_TOP, NEAR_MAX, fill_near, stored_size
 from onefold.exact.kernels.numbers import add_exactly, decode, encode, mean_of_exact
 from onefold.exact.kernels.sizes import BLOCK
 from onefold.exact.kernels.unsafe import array_at, fma
@@ -35,6 +36,7 @@ def reduce_totals(
     out: Any,
     doubts: Any,
     scratch: Any,
+    padding: int,
     spread: int,
 ) -> int:
     """Put the quotients of the sums of elements from ``start`` on into ``out``.
@@ -47,18 +49,24 @@ def reduce_totals(
         out: For as many elements as are wanted.
         doubts: int64, as long as ``out``: gets the indices of the elements that are not exact.
         scratch: float64, at least :data:`BLOCK`.
+        padding: The address of :data:`BLOCK` negative zeros of the type of ``out``.
         spread: Eight products add up exactly if their values' exponents differ by no more.
 
     Returns:
         How many elements are in doubt.
     """
-    doubtful, near = 0, np.int32(spread)
+    doubtful = 0
     moved = start * out.itemsize
     for first in range(0, out.shape[0], BLOCK):
         block = out[first : first + BLOCK]
+        if addresses.shape[0] <= NEAR_MAX:
+            near = fill_near(addresses, moved, weights, divisor, block, padding, spread, FIRST_TOP)
+            if near >= 0:
+                moved += BLOCK * out.itemsize
+                continue
         number = 0
         while addresses.shape[0] - number >= 8:
-            _add_eight(addresses, moved, weights, number, scratch, block, near)
+            _add_eight(addresses, moved, weights, number, scratch, block, np.int32(spread))
             number += 8
         add_twos(addresses, moved, weights, number, scratch, block)
         found = finish_totals(scratch, divisor, block, doubts[doubtful:])
@@ -131,8 +139,8 @@ def _are_near(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, sp
     shift = np.int32(7 if a == types.uint16 else 23)
 
     def compare(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, spread: Any) -> Any:
-        sa, sb, sc, sd = _size(a), _size(b), _size(c), _size(d)
-        se, sf, sg, sh = _size(e), _size(f), _size(g), _size(h)
+        sa, sb, sc, sd = stored_size(a), stored_size(b), stored_size(c), stored_size(d)
+        se, sf, sg, sh = stored_size(e), stored_size(f), stored_size(g), stored_size(h)
         least = _least(
             _least(_least(sa, sb), _least(sc, sd)), _least(_least(se, sf), _least(sg, sh))
         )
@@ -151,16 +159,6 @@ def _least(a: Any, b: Any) -> Any:
 @inner
 def _most(a: Any, b: Any) -> Any:
     return np.int32(max(np.int32(a), np.int32(b)))
-
-
-@by_type
-def _size(stored: Any) -> Any:
-    """The bits of a stored float without its sign, less one: -1 for a zero."""
-    if stored == types.uint16:
-        return lambda stored: np.int32((np.int32(stored) & np.int32(0x7FFF)) - np.int32(1))
-    return lambda stored: np.int32(
-        (np.float32(stored).view(np.int32) & np.int32(0x7FFFFFFF)) - np.int32(1)
-    )
 
 
 @inner

@@ -35,6 +35,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onefold.exact.kernels.address import address
+
 __all__ = ["Kernel", "cache_directory", "why_not_kept"]
 
 Argument: TypeAlias = "np.ndarray[Any, Any] | int | float"
@@ -69,10 +71,11 @@ class Kernel:
         parts: list[object] = []
         for argument in arguments:
             if isinstance(argument, np.ndarray):
-                assert argument.flags.c_contiguous, "kernels read memory as it lies"
+                if not argument.flags.c_contiguous:
+                    raise ValueError("kernels read memory as it lies")
                 kinds += (argument.dtype, argument.ndim)
                 parts += (None, None, argument.size, argument.itemsize)
-                parts.append(argument.__array_interface__["data"][0])
+                parts.append(address(argument))
                 parts += argument.shape
                 parts += argument.strides
             else:

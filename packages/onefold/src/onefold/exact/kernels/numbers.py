@@ -19,6 +19,7 @@ __all__ = [
     "add_to_pair",
     "decode",
     "encode",
+    "encode_normal",
     "encode_odd",
     "finish_pair",
     "mean_of_exact",
@@ -31,6 +32,9 @@ _SMALL = 2.0**-960
 _LEAST = 2.0**-1074
 _TAIL_ERROR = 2.0**-49
 _EPSILON = 2.0**-52
+_LAST = np.int64(1) << 29
+"""Of a float64's bits, the last that a float32 has too."""
+
 _ABOVE_ONE = 1 + 2.0**-20
 """More than rounding can take from a sum of 2**30 errors."""
 
@@ -153,12 +157,37 @@ def encode(value: Any, like: Any) -> Any:
         return lambda value, like: np.float32(_single_to_odd(value)).view(np.uint32)
     if like.dtype == types.int16:
         return lambda value, like: single_to_half(_single_to_odd(value))
+    return lambda value, like: _single_to_bfloat16(_single_to_odd(value))
 
-    def encode_bfloat16(value: Any, like: Any) -> Any:
-        bits = np.int64(np.float32(_single_to_odd(value)).view(np.uint32))
-        return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
-    return encode_bfloat16
+@by_type
+def encode_normal(value: Any, like: Any) -> Any:
+    """As :func:`encode`, quicker, for nothing but zeros and what is at least 2**-126.
+
+    Cutting off the bits that a float32 has no room for, and making the last one odd if they were
+    not all zero, rounds to odd where a float32 has all its bits.
+    """
+    if like.dtype == types.float64:
+        return lambda value, like: value
+    if like.dtype == types.float32:
+        return lambda value, like: np.float32(value)
+    if like.dtype == types.int16:
+        return lambda value, like: single_to_half(_cut(value))
+    return lambda value, like: _single_to_bfloat16(_cut(value))
+
+
+@inner
+def _cut(value: float) -> Any:
+    bits = np.float64(value).view(np.int64)
+    odd = np.int64(_LAST if bits & (_LAST - 1) else 0)
+    return np.float32(np.int64(bits & -_LAST | odd).view(np.float64))
+
+
+@inner
+def _single_to_bfloat16(single: Any) -> Any:
+    bits = np.float32(single).view(np.uint32)
+    last = np.uint32(np.uint32(bits >> np.uint32(16)) & np.uint32(1))
+    return np.uint16(np.uint32(bits + np.uint32(0x7FFF) + last) >> np.uint32(16))
 
 
 @by_type

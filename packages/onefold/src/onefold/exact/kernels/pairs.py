@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from onefold.exact.kernels.compiled import entry, inner
+from onefold.exact.kernels.near import FIRST_TOP, NEAR_MAX, fill_near
 from onefold.exact.kernels.numbers import decode, encode, encode_odd, finish_pair, two_sum
 from onefold.exact.kernels.unsafe import array_at, fma
 
@@ -35,6 +36,7 @@ def reduce_pairs(
     out: Any,
     doubts: Any,
     scratch: Any,
+    padding: int,
     products_exact: int,
     odd: int,
 ) -> int:
@@ -48,6 +50,7 @@ def reduce_pairs(
         out: float32 or float64, for as many elements as are wanted.
         doubts: int64, as long as ``out``: gets the indices of the elements left in doubt.
         scratch: float64, three rows of at least :data:`BLOCK`.
+        padding: The address of :data:`BLOCK` negative zeros of the type of ``out``.
         products_exact: Whether a float64 holds every product of a weight and a value.
         odd: Whether to round float32 to odd, since they are to be rounded once more.
 
@@ -55,9 +58,16 @@ def reduce_pairs(
         How many elements are in doubt.
     """
     moved = start * out.itemsize
-    doubtful = 0
+    doubtful, top = 0, FIRST_TOP
+    is_wide = out.itemsize == 8 and products_exact and addresses.shape[0] <= NEAR_MAX
     for first in range(0, out.shape[0], BLOCK):
         block = out[first : first + BLOCK]
+        if is_wide:
+            near = fill_near(addresses, moved, weights, divisor, block, padding, 0, top)
+            if near >= 0:
+                top = near
+                moved += BLOCK * out.itemsize
+                continue
         add_pairs(addresses, moved, weights, products_exact, scratch, block)
         found = finish_pairs(scratch, divisor, block, doubts[doubtful:], odd)
         for index in range(doubtful, doubtful + found):

@@ -25,7 +25,7 @@ from onefold.exact.buffers import plain
 from onefold.exact.pool import in_pieces
 from onefold.update import Array
 
-__all__ = ["Buckets", "in_buckets"]
+__all__ = ["Buckets", "Values", "in_buckets"]
 
 _BUCKET_ENTRIES = 4096
 _BUCKETS_MAX = 4096
@@ -64,6 +64,9 @@ class Buckets:
         """Call ``work`` with ranges of buckets, of about equal numbers of entries."""
         entries = int(self.starts[-1])
         pieces = max(1, min(self.count, 8 * threads, entries // _PIECE_ENTRIES_MIN))
+        if pieces == 1:
+            work(0, self.count)
+            return
         wanted = np.linspace(0, entries, pieces + 1).astype(np.int64)
         bounds = np.searchsorted(self.starts, wanted[1:-1])
         edges = [0, *bounds.tolist(), self.count]

@@ -33,7 +33,7 @@ _FLOAT64 = np.dtype(np.float64)
 PIECE_VALUES = 1 << 21
 """At most so many values of all arrays together go to a thread at a time."""
 
-_SMALL_PIECE_VALUES = 1 << 17
+_SMALL_PIECE_VALUES = 1 << 19
 """And no fewer than about these, as long as there are as many."""
 
 _TURNS = 4

@@ -123,10 +123,12 @@ def _check_parts(parts: Iterable[Sparse]) -> list[Sparse]:
     checked = [_check_part(index, part) for index, part in enumerate(listed(parts, "parts"))]
     if not checked:
         raise NoContributions("expected at least one part; there is no sum of nothing")
+    first = checked[0]
+    facts = (first.values.dtype, first.row, first.shape)
     for index, part in enumerate(checked):
-        if _facts(part) != _facts(checked[0]):
+        if (part.values.dtype, part.row, part.shape) != facts:
             raise Mismatch(
-                f"part {index} has {_facts(part)}, but part 0 has {_facts(checked[0])}; "
+                f"part {index} has {_facts(part)}, but part 0 has {_facts(first)}; "
                 f"nothing broadcasts"
             )
     return checked

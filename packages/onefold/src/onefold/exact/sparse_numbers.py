@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onefold.exact import kernels
-from onefold.exact.buckets import Buckets, in_buckets
+from onefold.exact.buckets import Buckets, Values, in_buckets
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
 from onefold.exact.pool import in_pieces
@@ -37,6 +37,10 @@ class Misfit(Exception):
     def __init__(self, coordinate: int) -> None:
         super().__init__(coordinate)
         self.coordinate = coordinate
+
+
+_FEW_ENTRIES = 1 << 13
+"""So few are put together first: what calls cost outweighs their work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +92,12 @@ def reduce_numbers(
                 values = values * plan.weights[number]
         return np.ascontiguousarray(values).view(np.uint32).reshape(-1, travel.words)
 
-    buckets = in_buckets(
-        [part.coordinates for part in parts],
-        values_of,
-        travel.words,
-        threads,
-        range_bits=_TABLE_BITS if travel.words == 1 else 0,
-    )
+    keys: list[Array] = [part.coordinates for part in parts]
+    values: Values = values_of
+    if sum(each.size for each in keys) <= _FEW_ENTRIES:
+        keys, values, threads = *_together(keys, values_of), 1
+    range_bits = _TABLE_BITS if travel.words == 1 else 0
+    buckets = in_buckets(keys, values, travel.words, threads, range_bits=range_bits)
     stops = _condensed(buckets, travel.kind, threads)
     divisor = plan.divisor if isinstance(plan, FloatPlan) else 1
     counts = _add_up(buckets, stops, travel, divisor, threads)
@@ -106,6 +109,12 @@ def reduce_numbers(
             raise Misfit(int(coordinates[np.argmax(misfits)]))
     with np.errstate(all="ignore"):
         return coordinates, sums.astype(dtype, copy=False)
+
+
+def _together(keys: list[Array], values_of: Values) -> tuple[list[Array], Values]:
+    """The entries of all parts as those of one."""
+    values = np.concatenate([values_of(number, slice(None)) for number in range(len(keys))])
+    return [np.concatenate(keys)], lambda _, chosen: values[chosen]
 
 
 def _condensed(buckets: Buckets, kind: int, threads: int) -> npt.NDArray[np.int64]:

@@ -36,7 +36,8 @@ def main() -> int:
     if arguments.render:
         document = json.loads(kept.read_text())
     else:
-        document = _measure(arguments)
+        before = json.loads(kept.read_text())["sections"] if kept.exists() else []
+        document = _measure(arguments, before)
         kept.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     results = Results(document)
     notes = HERE / "notes.md"
@@ -51,7 +52,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kernels", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that all works")
     parser.add_argument(
-        "--only", action="append", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS)
+        "--only",
+        action="append",
+        choices=SECTIONS,
+        metavar="SECTION",
+        help=f"keep the others as they were measured before: {', '.join(SECTIONS)}",
     )
     parser.add_argument("--output", type=Path, default=HERE, help="a directory; benchmarks/")
     parser.add_argument(
@@ -61,11 +66,14 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
+def _measure(arguments: argparse.Namespace, before: list[dict[str, Any]]) -> dict[str, Any]:
+    """The chosen sections, and as they were before those that are not chosen."""
     run = _run(arguments)
-    chosen = [name for name in SECTIONS if not arguments.only or name in arguments.only]
-    sections = [measure_in_process(name, is_quick=arguments.quick) for name in chosen]
-    return {"run": run, "sections": sections}
+    sections = {each["section"]: each for each in before} if arguments.only else {}
+    for name in arguments.only or SECTIONS:
+        sections[name] = measure_in_process(name, is_quick=arguments.quick)
+    ordered = [sections[name] for name in SECTIONS if name in sections]
+    return {"run": run, "sections": ordered}
 
 
 def _run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Distribution:
     span: int = 0
     """Where keys are small: what they are below, as a multiple of ``entries``."""
     all_peers: bool = False
-    """Whether the slow peers race too."""
+    """Whether all peers race, and not just the first: most take seconds a call."""
 
 
 def _outliers(rng: np.random.Generator, entries: int, part: int) -> np.ndarray:

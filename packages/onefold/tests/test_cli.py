@@ -301,11 +301,15 @@ class TestRun:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_an_interruption_takes_everybody_along(
-        self, tmp_path: Path, number: signal.Signals
+        self, tmp_path: Path, number: signal.Signals, request: pytest.FixtureRequest
     ) -> None:
         source = "import os, signal; print('pid', os.getpid(), flush=True); signal.pause()"
         summary = tmp_path / "summary.json"
         arguments = ("--workers", 1, "--directory", tmp_path, "--summary", summary)
+        before = signal.getsignal(number)
+        if before is signal.SIG_IGN:  # under nohup: who inherits that is to go on ignoring it
+            signal.signal(number, signal.SIG_DFL)
+            request.addfinalizer(lambda: signal.signal(number, before))
         with subprocess.Popen(
             command("run", *arguments, "--", sys.executable, "-c", source),
             stderr=subprocess.PIPE,

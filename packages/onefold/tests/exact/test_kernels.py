@@ -16,7 +16,7 @@ from quick_oracle import mean_columns, sum_columns
 import onefold
 from onefold import Sparse
 from onefold.errors import InvalidInput, SumOverflow
-from onefold.exact import pool
+from onefold.exact import buffers, pool
 from onefold.exact.slow_dense import reduce_slowly
 from onefold.exact.slow_sparse import reduce_slowly as reduce_sparse_slowly
 from onefold.exact.weighting import Weighting
@@ -232,3 +232,25 @@ def test_no_thread_is_started_for_small_work():
     seen = []
     pool.in_pieces(lambda _: seen.append(threading.current_thread()), 1, 8)
     assert seen == [threading.current_thread()]
+
+
+def test_an_overflow_is_told_as_it_was_when_the_result_goes_into_an_addend():
+    first = np.array([100, 1], np.int8)
+    with pytest.raises(SumOverflow, match="sum is 200"):
+        onefold.sum_dense([first, first.copy()], out=first)
+
+
+def test_the_address_of_padding_stays_that_of_an_array_that_lives(monkeypatch):
+    """Two threads make the first of a dtype at the same time; the second does not replace it."""
+    dtype = np.dtype(np.int16)
+    monkeypatch.setattr(buffers, "_paddings", {})
+    make, both = np.full, threading.Barrier(2, timeout=60)
+
+    def together(*arguments):
+        both.wait()
+        return make(*arguments)
+
+    monkeypatch.setattr(np, "full", together)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(buffers.padding, [dtype, dtype]))
+    assert found == [buffers.address(buffers._paddings[dtype])] * 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -76,10 +75,13 @@ def storage(array: Array) -> Array:
 
 def padding(dtype: np.dtype[np.generic]) -> int:
     """The address of a block of zeros, of floats negative ones: an array that adds nothing."""
-    return address(_zeros(dtype))
+    zeros = _paddings.get(dtype)
+    if zeros is None:
+        zero = 0 if dtype.kind in "iu" else -0.0
+        # What another thread has put there meanwhile stays: its address may be in use.
+        zeros = _paddings.setdefault(dtype, np.full(BLOCK, zero, dtype))
+    return address(zeros)
 
 
-@cache
-def _zeros(dtype: np.dtype[np.generic]) -> Array:
-    zero = 0 if dtype.kind in "iu" else -0.0
-    return np.full(BLOCK, zero, dtype)
+_paddings: dict[np.dtype[np.generic], Array] = {}
+"""Held for good, since kernels know the addresses alone."""

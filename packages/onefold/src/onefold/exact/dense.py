@@ -187,9 +187,10 @@ def _reduce_copies(arrays: Sequence[Array], result: Array, plan: Plan, threads: 
         copies = Buffers.of([plain(array[box]) for array in arrays])
         block = np.empty(result[box].shape, result.dtype.newbyteorder("="))
         overflow = plan.reduce(copies, 0, block.reshape(-1))
-        result[box] = block
         if overflow >= 0:
             overflows.append(start + overflow)
+        else:  # one of the arrays may lie there, whose elements are to be told
+            result[box] = block
 
     in_pieces(work, len(pieces), threads)
     if overflows:

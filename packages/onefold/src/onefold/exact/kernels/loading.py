@@ -83,7 +83,9 @@ class Kernel:
                 parts.append(argument)
         variant = self._variants.get(tuple(kinds))
         if variant is None:
-            variant = self._variants.setdefault(tuple(kinds), self._load(arguments))
+            with _lock:
+                variant = self._variants.get(tuple(kinds)) or self._load(arguments)
+                self._variants[tuple(kinds)] = variant
         result = ctypes.c_int64()
         status = variant(ctypes.byref(result), None, *parts)
         assert status == 0, "kernels raise nothing"
@@ -91,12 +93,11 @@ class Kernel:
 
     def _load(self, arguments: Sequence[Argument]) -> Callable[..., int]:
         signature = [_kind(argument) for argument in arguments]
-        with _lock:
-            symbol, code = self._code(signature)
-            address = _linked(symbol, code)
+        symbol, code = self._code(signature)
+        place = _linked(symbol, code)
         types = [kind for argument in arguments for kind in _c_types(argument)]
         pointer = ctypes.c_void_p
-        return ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *types)(address)
+        return ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *types)(place)
 
     def _code(self, signature: Sequence[str]) -> tuple[str, bytes]:
         directory = cache_directory()

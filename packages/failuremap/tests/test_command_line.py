@@ -227,6 +227,40 @@ def test_ending_import_by_a_signal_leaves_nothing(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("step", ["pathlib.Path.mkdir", "shutil.rmtree"])
+def test_a_signal_while_a_folder_is_made_or_removed(tmp_path, step):
+    """SIGTERM within the very call that makes or removes a child's folder leaves none, either."""
+    owner, name = step.rsplit(".", 1)
+    ours = f"""
+import os, pathlib, shutil, signal, sys
+from failuremap.cli import main
+done = {step}
+def ended(folder, *options, **more):
+    if not pathlib.Path(folder).name.startswith("failuremap-"):
+        return done(folder, *options, **more)
+    {owner}.{name} = done
+    if {name == "mkdir"}:
+        done(folder, *options, **more)
+    os.kill(os.getpid(), signal.SIGTERM)
+    if {name == "rmtree"}:
+        done(folder, *options, **more)
+{owner}.{name} = ended
+sys.argv = ["failuremap", "try", "os:getcwd", "--case", "FA-99296", "--archive", {str(ARCHIVE)!r}]
+main()
+"""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    process = subprocess.run(
+        [sys.executable, "-c", ours],
+        env={**os.environ, "TMPDIR": str(folder)},
+        stderr=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(folder.iterdir()) == []
+
+
 def test_split_and_verify_split(failuremap, tmp_path):
     """A lock is written, keeps its promises, and is told apart from one that was changed."""
     options = ("--ratios", "train=0.5,test=0.5", "--salt", "x", "--lock", "a.lock.json")

@@ -91,7 +91,12 @@ def main() -> None:
 
 
 def _end(number: int, _frame: object) -> None:
-    """End as an exception does, so that children are ended and their folders removed."""
+    """End as an exception does, so that children are ended and their folders removed.
+
+    A second signal would interrupt just that, so it is ignored; Ctrl-C and SIGKILL are not.
+    """
+    for other in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)
 
 

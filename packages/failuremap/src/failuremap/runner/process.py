@@ -7,9 +7,11 @@ a ``value`` or an ``error`` the child is ended; the next question needs a new on
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
+import secrets
 import selectors
 import shutil
 import signal
@@ -37,6 +39,15 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 _START_SECONDS = 30
 """For starting and confining the child: our own code, so being late is the machine's trouble."""
 _END_SECONDS = 10
+_folders: set[Path] = set()
+"""The children's folders that are there, or may be."""
+
+
+@atexit.register
+def _remove_folders() -> None:
+    """What a signal left: it may come in the midst of making a folder, or of removing one."""
+    for folder in list(_folders):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +123,10 @@ class Child:
         """What came of loading the source, where it did not load."""
 
     def __enter__(self) -> Child:
-        self._folder = tempfile.mkdtemp(prefix="failuremap-")
+        self._folder = Path(tempfile.gettempdir(), f"failuremap-{secrets.token_hex(8)}")
+        _folders.add(self._folder)  # before it is there: a signal may end us between any two steps
         try:
+            self._folder.mkdir(0o700)
             self._start()
         except BaseException:
             self.end()
@@ -155,6 +168,7 @@ class Child:
             self._selector.close()
             self._writable.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        _folders.discard(self._folder)
 
     _process: subprocess.Popen[bytes] | None = None
 

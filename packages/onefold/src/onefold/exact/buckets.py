@@ -41,6 +41,9 @@ _UNEVEN = 6
 _CACHED = 1 << 15
 """Entries that fit a second level cache."""
 
+_APART = 8
+"""What separate threads write is so many numbers apart, so that they do not share a cache line."""
+
 Values: TypeAlias = Callable[[int, slice], Array]
 """The values of some entries of a part: uint32, the words of a value in each row."""
 
@@ -109,8 +112,11 @@ def in_buckets(
     pieces = _pieces(coordinates, max(_PIECE_ENTRIES_MIN, -(-entries // (8 * threads))))
     base, most = _range([coordinates[part][chosen] for part, chosen in pieces], threads)
     layout = _layout(coordinates, base, most, range_bits)
-    numbers = [np.empty(chosen.stop - chosen.start, np.uint16) for _, chosen in pieces]
-    counts = np.zeros((len(pieces), layout.count), np.int64)
+    numbers = [
+        np.empty(chosen.stop - chosen.start if layout.splitters.size else 0, np.uint16)
+        for _, chosen in pieces
+    ]
+    counts = np.zeros((len(pieces), layout.count + _APART), np.int64)
 
     def classify(number: int) -> None:
         part, chosen = pieces[number]
@@ -119,12 +125,14 @@ def in_buckets(
             layout.numbers,
             layout.splitters,
             numbers[number],
-            counts[number],
+            counts[number, : layout.count],
         )
 
     in_pieces(classify, len(pieces), threads)
-    starts = np.append(0, np.cumsum(counts.sum(axis=0)))
-    places = (np.cumsum(counts, axis=0) - counts + starts[:-1]).astype(np.uint64)
+    starts = np.append(0, np.cumsum(counts.sum(axis=0)))[: layout.count + 1]
+    places = np.cumsum(counts, axis=0, dtype=np.uint64)
+    places -= counts.view(np.uint64)
+    places[:, : layout.count] += starts[:-1].view(np.uint64)
     key_words = 1 if most - base < 2**32 else 2
     words = np.empty(entries * (key_words + value_words), np.uint32)
 
@@ -135,7 +143,7 @@ def in_buckets(
             values(part, chosen),
             layout.numbers,
             numbers[number],
-            places[number],
+            places[number, : layout.count],
             key_words,
             words,
         )
@@ -195,7 +203,8 @@ def _even(
     if (far - near) * _FAR > span:
         near, far = 0, span
     bits = (far - near).bit_length()
-    shift = max(0, bits - wanted.bit_length() + 1, min(range_bits, bits - _FEWEST_BITS))
+    fewest = ((far - near) // wanted).bit_length()
+    shift = max(fewest, min(range_bits, bits - _FEWEST_BITS))
     return np.uint64(near), shift, ((far - near) >> shift) + 3
 
 

@@ -22,7 +22,7 @@ class Room:
 
     entries: npt.NDArray[np.uint64]
     ranges: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]
+    places: npt.NDArray[np.uint64]
     doubts: npt.NDArray[np.int64]
     table: npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class Room:
         return cls(
             np.empty((4, size), np.uint64),
             np.empty((size // FEW + 2, 2), np.int64),
-            np.empty(PLACES, np.int64),
+            np.empty(PLACES, np.uint64),
             np.empty((size + 1, 3), np.int64),
             np.full(TABLE, -0.0),
         )

@@ -28,7 +28,7 @@ SINGLE, PAIR, SIGNED, UNSIGNED, ROW = range(5)
 FEW = 24
 """At most so many entries are sorted by insertion."""
 
-PLACE_BITS_MAX = 12
+PLACE_BITS_MAX = 13
 PLACES = (1 << PLACE_BITS_MAX) + 1
 """Room for the counts of one dealing out."""
 

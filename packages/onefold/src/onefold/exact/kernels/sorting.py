@@ -11,6 +11,11 @@ Within a bucket entries are sorted by counting: dealt out again by the leading b
 which leaves one or two to a place if keys are spread evenly; where more are left that is done
 again, and few are sorted by insertion. Neither depends on how keys are distributed for more than
 its speed. The slow oracle is :class:`onefold.exact.groups.Groups`.
+
+**Four at a time.** A processor may be told never to read ahead of a store whose address it does not
+know yet (it is, against Spectre 4, in many containers and virtual machines). A loop that reads a
+key and writes where the key says then takes as long as the two take one after the other. So such
+loops read what four entries need first, and then write four.
 """
 
 from __future__ import annotations
@@ -22,7 +27,10 @@ import numpy as np
 from onefold.exact.kernels.compiled import entry, inner
 from onefold.exact.kernels.sizes import FEW, PLACE_BITS_MAX, ROW, SINGLE
 
-__all__ = ["classify", "load", "scatter", "sort_buckets", "sort_loaded"]
+__all__ = ["FOUR", "classify", "load", "scatter", "sort_buckets", "sort_loaded"]
+
+FOUR = np.uint64(4)
+EIGHT = np.uint64(8)
 
 
 @entry
@@ -36,54 +44,91 @@ def classify(coordinates: Any, layout: Any, splitters: Any, buckets: Any, counts
         splitters: uint64. If there are any, bucket ``i`` instead has the keys of which the half
             is above splitter ``i - 1`` and up to splitter ``i``. Their number is a power of two,
             less one.
-        buckets: uint16, gets the bucket of each.
+        buckets: uint16, gets the bucket of each if there are splitters. Else it is empty:
+            to find a range again takes no longer than to read it.
         counts: int64, one for each bucket, to which is added.
     """
     base, low, shift = layout[0], layout[1], layout[2]
     if splitters.shape[0]:
         _classify_by_search(coordinates, base, splitters, buckets, counts)
         return
-    last, one = np.uint64(counts.shape[0] - 1), np.uint64(1)
-    for index in range(coordinates.shape[0]):
-        key = np.uint64(coordinates[index]) - base
-        above = min(((key - low) >> shift) + one, last)
-        bucket = np.uint64(0) if key < low else above
-        buckets[index] = bucket
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    end, last = np.uint64(coordinates.shape[0]), np.uint64(counts.shape[0] - 1)
+    for index in range(np.uint64(0), end - end % FOUR, FOUR):
+        a = _range_of(np.uint64(coordinates[index]) - base, low, shift, last)
+        b = _range_of(np.uint64(coordinates[index + one]) - base, low, shift, last)
+        c = _range_of(np.uint64(coordinates[index + two]) - base, low, shift, last)
+        d = _range_of(np.uint64(coordinates[index + three]) - base, low, shift, last)
+        counts[a] += 1
+        counts[b] += 1
+        counts[c] += 1
+        counts[d] += 1
+    for index in range(end - end % FOUR, end):
+        bucket = _range_of(np.uint64(coordinates[index]) - base, low, shift, last)
         counts[bucket] += 1
+
+
+@inner
+def _range_of(key: Any, low: Any, shift: Any, last: Any) -> Any:
+    above = min(((key - low) >> shift) + np.uint64(1), last)
+    return np.uint64(0) if key < low else above
 
 
 @inner
 def _classify_by_search(
     coordinates: Any, base: Any, splitters: Any, buckets: Any, counts: Any
 ) -> None:
-    """Four keys at a time, since each step of a search waits for the one before it.
+    """Eight keys at a time, since each step of a search waits for the one before it."""
+    levels, end = np.uint64(0), np.uint64(coordinates.shape[0])
+    while np.uint64(splitters.shape[0]) >> levels:
+        levels += np.uint64(1)
+    for index in range(np.uint64(0), end - end % EIGHT, EIGHT):
+        key_a = _half(coordinates[index], base)
+        key_b = _half(coordinates[index + np.uint64(1)], base)
+        key_c = _half(coordinates[index + np.uint64(2)], base)
+        key_d = _half(coordinates[index + np.uint64(3)], base)
+        key_e = _half(coordinates[index + np.uint64(4)], base)
+        key_f = _half(coordinates[index + np.uint64(5)], base)
+        key_g = _half(coordinates[index + np.uint64(6)], base)
+        key_h = _half(coordinates[index + np.uint64(7)], base)
+        a = b = c = d = e = f = g = h = np.uint64(0)
+        level = levels
+        while level:
+            level -= np.uint64(1)
+            a = _step(splitters, a, key_a, level)
+            b = _step(splitters, b, key_b, level)
+            c = _step(splitters, c, key_c, level)
+            d = _step(splitters, d, key_d, level)
+            e = _step(splitters, e, key_e, level)
+            f = _step(splitters, f, key_f, level)
+            g = _step(splitters, g, key_g, level)
+            h = _step(splitters, h, key_h, level)
+        for place, bucket in enumerate((a, b, c, d, e, f, g, h)):
+            buckets[index + np.uint64(place)] = bucket
+            counts[bucket] += 1
+    for index in range(end - end % EIGHT, end):
+        bucket, level = np.uint64(0), levels
+        while level:
+            level -= np.uint64(1)
+            bucket = _step(splitters, bucket, _half(coordinates[index], base), level)
+        buckets[index] = bucket
+        counts[bucket] += 1
+
+
+@inner
+def _half(coordinate: Any, base: Any) -> Any:
+    return (np.uint64(coordinate) - base) >> np.uint64(1)
+
+
+@inner
+def _step(splitters: Any, place: Any, key: Any, level: Any) -> Any:
+    """One step of a search.
 
     Which half to go on with is a sign bit that is added: a branch would be mispredicted every
     other time. That is why the last bit of a key is left out, so that a difference has a sign.
     """
-    one, sign, levels = np.uint64(1), np.uint64(63), np.uint64(0)
-    while np.uint64(splitters.shape[0]) >> levels:
-        levels += one
-    last = coordinates.shape[0] - 1
-    for index in range(0, last + 1, 4):
-        second, third, fourth = min(index + 1, last), min(index + 2, last), min(index + 3, last)
-        key_a = (np.uint64(coordinates[index]) - base) >> one
-        key_b = (np.uint64(coordinates[second]) - base) >> one
-        key_c = (np.uint64(coordinates[third]) - base) >> one
-        key_d = (np.uint64(coordinates[fourth]) - base) >> one
-        a = b = c = d = np.uint64(0)
-        level = levels
-        while level:
-            level -= one
-            a += ((splitters[a + (one << level) - one] - key_a) >> sign) << level
-            b += ((splitters[b + (one << level) - one] - key_b) >> sign) << level
-            c += ((splitters[c + (one << level) - one] - key_c) >> sign) << level
-            d += ((splitters[d + (one << level) - one] - key_d) >> sign) << level
-        buckets[index], buckets[second], buckets[third], buckets[fourth] = a, b, c, d
-        counts[a] += 1
-        counts[b] += index + 1 <= last
-        counts[c] += index + 2 <= last
-        counts[d] += index + 3 <= last
+    middle = splitters[place + (np.uint64(1) << level) - np.uint64(1)]
+    return place + (((middle - key) >> np.uint64(63)) << level)
 
 
 @entry
@@ -102,33 +147,71 @@ def scatter(
         coordinates: int64.
         values: uint32, the words of a value in each row.
         layout: As for :func:`classify`.
-        buckets: The bucket of each entry.
+        buckets: As :func:`classify` left it.
         places: uint64, for each bucket the entry that is put next.
         key_words: How many words a key needs, 1 or 2.
         words: uint32, gets the entries.
     """
-    base, size = layout[0], values.shape[1]
-    width, skipped = np.uint64(key_words + size), np.uint64(key_words)
-    one, half = np.uint64(1), np.uint64(32)
-    if key_words == 1 and size == 1:
-        for index in range(coordinates.shape[0]):
-            bucket = buckets[index]
-            place = places[bucket]
-            places[bucket] = place + one
-            words[place * np.uint64(2)] = np.uint64(coordinates[index]) - base
-            words[place * np.uint64(2) + one] = values[index, 0]
-        return
-    for index in range(coordinates.shape[0]):
-        key = np.uint64(coordinates[index]) - base
-        bucket = buckets[index]
-        start = places[bucket] * width
-        places[bucket] += one
-        words[start] = key
-        if key_words == 2:
-            words[start + one] = key >> half
-        words[start + skipped] = values[index, 0]
-        for word in range(1, size):
-            words[start + skipped + np.uint64(word)] = values[index, word]
+    base, low, shift, last = layout[0], layout[1], layout[2], np.uint64(places.shape[0] - 1)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    end = np.uint64(coordinates.shape[0])
+    is_short = key_words == 1 and values.shape[1] == 1
+    for index in range(np.uint64(0), end - end % FOUR, FOUR):
+        if buckets.shape[0]:
+            a, b = np.uint64(buckets[index]), np.uint64(buckets[index + one])
+            c, d = np.uint64(buckets[index + two]), np.uint64(buckets[index + three])
+        else:
+            a = _range_of(np.uint64(coordinates[index]) - base, low, shift, last)
+            b = _range_of(np.uint64(coordinates[index + one]) - base, low, shift, last)
+            c = _range_of(np.uint64(coordinates[index + two]) - base, low, shift, last)
+            d = _range_of(np.uint64(coordinates[index + three]) - base, low, shift, last)
+        a, b = _take_place(places, a), _take_place(places, b)
+        c, d = _take_place(places, c), _take_place(places, d)
+        if is_short:
+            _put_short(words, a, coordinates, base, values, index)
+            _put_short(words, b, coordinates, base, values, index + one)
+            _put_short(words, c, coordinates, base, values, index + two)
+            _put_short(words, d, coordinates, base, values, index + three)
+        else:
+            _put(words, a, coordinates, base, values, index, key_words)
+            _put(words, b, coordinates, base, values, index + one, key_words)
+            _put(words, c, coordinates, base, values, index + two, key_words)
+            _put(words, d, coordinates, base, values, index + three, key_words)
+    for index in range(end - end % FOUR, end):
+        a = _range_of(np.uint64(coordinates[index]) - base, low, shift, last)
+        place = _take_place(places, np.uint64(buckets[index]) if buckets.shape[0] else a)
+        _put(words, place, coordinates, base, values, index, key_words)
+
+
+@inner
+def _put_short(
+    words: Any, place: Any, coordinates: Any, base: Any, values: Any, index: Any
+) -> None:
+    """Put an entry of two words, the commonest."""
+    at = place * np.uint64(2)
+    words[at] = np.uint64(coordinates[index]) - base
+    words[at + np.uint64(1)] = values[index, np.uint64(0)]
+
+
+@inner
+def _take_place(places: Any, bucket: Any) -> Any:
+    place = places[bucket]
+    places[bucket] = place + np.uint64(1)
+    return place
+
+
+@inner
+def _put(
+    words: Any, place: Any, coordinates: Any, base: Any, values: Any, index: Any, key_words: int
+) -> None:
+    size, key = np.uint64(values.shape[1]), np.uint64(coordinates[index]) - base
+    start, one = place * (np.uint64(key_words) + size), np.uint64(1)
+    last = start + np.uint64(key_words) + size - one
+    words[start] = key
+    words[start + one] = key >> np.uint64(32)  # of a short key, the value will be written over it
+    words[last] = values[index, size - one]
+    for back in range(one, size):
+        words[last - back] = values[index, size - one - back]
 
 
 @inner
@@ -231,11 +314,11 @@ def sort_loaded(room: Any, size: int, ranges: Any, counts: Any) -> None:
         _deal(room, first, last, least, shift, places, counts)
         if shift == 0:
             continue
-        begin = np.int64(first)
+        begin = first
         for place in range(places):
             end = counts[place]
-            if end - begin > FEW:
-                for index in range(np.uint64(begin), np.uint64(end)):
+            if end - begin > np.uint64(FEW):
+                for index in range(begin, end):
                     keys[index] = sorted_keys[index]
                     values[index] = sorted_values[index]
                 ranges[waiting, 0], ranges[waiting, 1] = begin, end
@@ -263,20 +346,41 @@ def _deal(
     keys, values, sorted_keys, sorted_values = room[0], room[1], room[2], room[3]
     for place in range(places):
         counts[place] = 0
-    for index in range(first, last):
-        counts[(keys[index] - least) >> shift] += 1
-    total = np.int64(first)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    whole = last - (last - first) % FOUR
+    for index in range(first, whole, FOUR):
+        a, b = (keys[index] - least) >> shift, (keys[index + one] - least) >> shift
+        c, d = (keys[index + two] - least) >> shift, (keys[index + three] - least) >> shift
+        counts[a] += one
+        counts[b] += one
+        counts[c] += one
+        counts[d] += one
+    for index in range(whole, last):
+        counts[(keys[index] - least) >> shift] += one
+    total = first
     for place in range(places):
         count = counts[place]
         counts[place] = total
         total += count
-    for index in range(first, last):
+    for index in range(first, whole, FOUR):
+        key_a, key_b, key_c, key_d = (
+            keys[index],
+            keys[index + one],
+            keys[index + two],
+            keys[index + three],
+        )
+        a = _take_place(counts, (key_a - least) >> shift)
+        b = _take_place(counts, (key_b - least) >> shift)
+        c = _take_place(counts, (key_c - least) >> shift)
+        d = _take_place(counts, (key_d - least) >> shift)
+        sorted_keys[a], sorted_values[a] = key_a, values[index]
+        sorted_keys[b], sorted_values[b] = key_b, values[index + one]
+        sorted_keys[c], sorted_values[c] = key_c, values[index + two]
+        sorted_keys[d], sorted_values[d] = key_d, values[index + three]
+    for index in range(whole, last):
         key = keys[index]
-        place = (key - least) >> shift
-        target = np.uint64(counts[place])
-        counts[place] += 1
-        sorted_keys[target] = key
-        sorted_values[target] = values[index]
+        target = _take_place(counts, (key - least) >> shift)
+        sorted_keys[target], sorted_values[target] = key, values[index]
 
 
 @inner

@@ -34,7 +34,7 @@ from onefold.exact.kernels.numbers import (
     mean_of_exact,
 )
 from onefold.exact.kernels.sizes import PAIR, SIGNED, SINGLE, TABLE
-from onefold.exact.kernels.sorting import load, sort_loaded
+from onefold.exact.kernels.sorting import FOUR, load, sort_loaded
 
 __all__ = ["condense", "emit", "settle_runs", "sum_buckets"]
 
@@ -123,15 +123,30 @@ def _tabulate(words: Any, start: int, stop: int, table: Any) -> tuple[int, Any, 
         least, most = min(least, key), max(most, key)
     if not _fits(np.uint64(least), np.uint64(most), stop - start):
         return -1, np.uint64(0), False
-    zeros = False
-    for index in range(begin, end):
+    zeros, whole = False, end - (end - begin) % FOUR
+    for index in range(begin, whole, FOUR):
         at = two * index
-        place = np.uint64(words[at] - least)
-        bits = words[at + np.uint64(1)]
-        zeros |= bits == _NEGATIVE_ZERO
-        value = np.float64(np.uint32(bits).view(np.float32)) + 0.0
-        table[place] = add_exactly(table[place], value)
+        a, b = np.uint64(words[at] - least), np.uint64(words[at + two] - least)
+        at += FOUR
+        c, d = np.uint64(words[at] - least), np.uint64(words[at + two] - least)
+        at -= np.uint64(3)
+        bits_a, bits_b = words[at], words[at + two]
+        at += FOUR
+        bits_c, bits_d = words[at], words[at + two]
+        zeros |= _add_bits(table, a, bits_a) | _add_bits(table, b, bits_b)
+        zeros |= _add_bits(table, c, bits_c) | _add_bits(table, d, bits_d)
+    for index in range(whole, end):
+        at = two * index
+        zeros |= _add_bits(table, np.uint64(words[at] - least), words[at + np.uint64(1)])
     return np.int64(most) - np.int64(least) + 1, np.uint64(least), zeros
+
+
+@inner
+def _add_bits(table: Any, place: Any, bits: Any) -> bool:
+    """Add a float32, given by its bits; returns whether it is -0.0."""
+    value = np.float64(np.uint32(bits).view(np.float32)) + 0.0
+    table[place] = add_exactly(table[place], value)
+    return bits == _NEGATIVE_ZERO
 
 
 @inner
@@ -168,18 +183,37 @@ def _collect(
         for place in range(used):
             sums[place] = -0.0
         return -1
-    scale, end, last = np.float64(divisor), np.uint64(start), np.uint64(stop - 1)
-    for place in range(used):
+    end, last = np.uint64(start), np.uint64(stop - 1)
+    one, two, three, whole = np.uint64(1), np.uint64(2), np.uint64(3), used - used % FOUR
+    for place in range(np.uint64(0), whole, FOUR):
+        a, b, c, d = sums[place], sums[place + one], sums[place + two], sums[place + three]
+        key = np.uint64(least) + place
+        sums[place] = sums[place + one] = sums[place + two] = sums[place + three] = -0.0
+        end = _put_total(words, end, last, key, a, divisor, narrow)
+        end = _put_total(words, end, last, key + one, b, divisor, narrow)
+        end = _put_total(words, end, last, key + two, c, divisor, narrow)
+        end = _put_total(words, end, last, key + three, d, divisor, narrow)
+    for place in range(whole, used):
         total = sums[place]
         sums[place] = -0.0
-        at = end * np.uint64(2)
-        is_seen = np.float64(total).view(np.int64) != -(2**63)
-        if end <= last:
-            odd = total if divisor == 1 else mean_of_exact(total, scale)
-            words[at] = np.uint64(least) + place
-            words[at + one] = np.float32(odd).view(np.uint32) if narrow == 1 else encode(odd, words)
-        end += np.uint64(is_seen)
+        end = _put_total(words, end, last, np.uint64(least) + place, total, divisor, narrow)
     return np.int64(end) - start
+
+
+@inner
+def _put_total(
+    words: Any, end: Any, last: Any, key: Any, total: float, divisor: int, narrow: int
+) -> Any:
+    """Write a sum at ``end``, if that is not past ``last``; returns the end after it if it is used.
+
+    What is written for a place that is not in use is written over, which is quicker than to ask.
+    """
+    at = end * np.uint64(2)
+    if end <= last:
+        odd = total if divisor == 1 else mean_of_exact(total, np.float64(divisor))
+        bits = np.float32(odd).view(np.uint32) if narrow == 1 else encode(odd, words)
+        words[at], words[at + np.uint64(1)] = key, bits
+    return end + np.uint64(np.float64(total).view(np.int64) != -(2**63))
 
 
 @inner

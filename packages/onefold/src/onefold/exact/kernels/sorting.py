@@ -206,12 +206,12 @@ def _put(
 ) -> None:
     size, key = np.uint64(values.shape[1]), np.uint64(coordinates[index]) - base
     start, one = place * (np.uint64(key_words) + size), np.uint64(1)
-    last = start + np.uint64(key_words) + size - one
+    first = start + np.uint64(key_words)
     words[start] = key
     words[start + one] = key >> np.uint64(32)  # of a short key, the value will be written over it
-    words[last] = values[index, size - one]
-    for back in range(one, size):
-        words[last - back] = values[index, size - one - back]
+    words[first] = values[index, np.uint64(0)]
+    for word in range(one, size):
+        words[first + word] = values[index, word]
 
 
 @inner

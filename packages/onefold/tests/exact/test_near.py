@@ -78,6 +78,34 @@ def test_every_range_of_exponents(name, count):
         check(onefold.mean_dense(arrays, weights), expected, f"{about}, weights {weights}")
 
 
+@pytest.mark.parametrize("count", [9, 12, 16, 17, 32, 33, 70, 300])
+def test_many_arrays_of_float64(count):
+    """The more they are, the closer together they have to be: ranges about where that ends."""
+    form = FORMATS["float64"]
+    rng = np.random.default_rng((SEED, count))
+    largest = (1 << 52) - 1
+    below_half = (
+        1 << (count - 1).bit_length() - 1
+    ) - 1  # of the unit, in last places of the largest
+    for width in (0, 5, *range(34, 52)):
+        for low in (0, int(rng.integers(1, 1990)), 2046 - width):
+            values = sprinkled(rng, form, between(rng, form, (count, WIDTH), low, low + width))
+            bits = values.view(np.uint64)
+            bits[:, 12:16] = (low + width) << 52 | largest
+            bits[rng.integers(count), 13] = low << 52 | 1
+            bits[:-1, 14] = low << 52 | largest
+            bits[1::2, 15] ^= form.sign
+            bits[0, 15] = low << 52 | largest
+            bits[0::2, 16] = (low + width) << 52 | below_half  # what is left of these is large ...
+            bits[1::2, 16] = (low + width) << 52 | (below_half + 2) | form.sign
+            bits[0, 16] = low << 52 | 1  # ... beside this, and the rest of them cancels
+            bits[1, 16] *= count % 2
+            arrays = list(values)
+            about = f"{count} from {low} to {low + width}"
+            check(onefold.sum_dense(arrays), sum_columns(arrays), about)
+            check(onefold.mean_dense(arrays), mean_columns(arrays), about)
+
+
 @floats
 @pytest.mark.parametrize("divisor", [2, 3, 6, 7, 12, 4096, 10007])
 def test_ties(name, divisor):
@@ -111,7 +139,7 @@ def parts(total, precision, count):
     return found if total == 0 else None
 
 
-@pytest.mark.parametrize("divisor", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("divisor", [2, 3, 5, 6, 7, 11, 13])
 def test_a_hair_beside_a_tie(divisor):
     """A total of more than a hundred bits, of which the last tells how its quotient rounds."""
     rng = np.random.default_rng((SEED, divisor))
@@ -172,7 +200,7 @@ def test_one_stranger_in_a_block(name, kind):
         "most": form.infinity - 1,
     }[kind]
     rng = np.random.default_rng((SEED, form.bits, form.precision))
-    for size, counts in ((1, (2, 5)), (17, (2, 4, 5, 8)), (2049, (4, 8))):
+    for size, counts in ((1, (2, 5)), (17, (2, 4, 5, 8, 20)), (2049, (4, 8))):
         for count in counts:
             values = rng.standard_normal((count, size)).astype(form.dtype)
             bits = values.view(form.unsigned)
@@ -193,6 +221,8 @@ def test_blocks_of_other_sizes_one_after_the_other():
     arrays = [rng.standard_normal(scales.size) * scales for _ in range(8)]
     check(onefold.sum_dense(arrays, threads=1), sum_columns(arrays), "float64")
     check(onefold.mean_dense(arrays[:7], threads=1), mean_columns(arrays[:7]), "float64")
+    arrays *= 3
+    check(onefold.sum_dense(arrays, threads=1), sum_columns(arrays), "float64, 24 arrays")
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,14 @@ def test_a_sample_that_misleads_changes_no_result():
         coordinates[:: coordinates.size // 2**13] = 77
         values = rng.standard_normal(coordinates.size).astype(np.float32)
         check([Sparse(coordinates, values)])
+
+
+def test_both_ends_of_int64_and_little_else():
+    """Buckets of one key each, and the very last key there is."""
+    least, most = -(2**63), 2**63 - 1
+    for near in (1, 60):
+        coordinates = np.append(least + np.arange(300_000) % near, most)
+        result = onefold.sum_sparse([Sparse(coordinates, np.ones(coordinates.size))])
+        expected, counts = np.unique(coordinates, return_counts=True)
+        assert result.coordinates.tolist() == expected.tolist()
+        assert result.values.tolist() == counts.tolist()

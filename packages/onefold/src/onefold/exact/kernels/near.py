@@ -29,7 +29,7 @@ from onefold.exact.kernels.compiled import by_type, inner
 from onefold.exact.kernels.numbers import decode, encode_normal, mean_of_exact, two_sum
 from onefold.exact.kernels.unsafe import array_at, fma, half_to_single
 
-__all__ = ["FIRST_TOP", "NEAR_MAX", "fill_near"]
+__all__ = ["FIRST_TOP", "NEAR_MAX", "SPREAD_SLICES", "fill_near", "fill_near_many"]
 
 NEAR_MAX = 8
 """Arrays that are added at once."""
@@ -37,15 +37,17 @@ NEAR_MAX = 8
 FIRST_TOP = 1024
 """A first guess: float64 below 2."""
 
+SPREAD_SLICES = 49
+"""How far apart the exponents of eight float64 may be."""
+
 _SIGN_OFF = np.int64(0x7FFFFFFFFFFFFFFF)
 _INFINITE = np.int64(0x7FF) << 52
 _INFINITE_HALF = np.int16(0x7C00)
-_SPREAD_PAIRS = 49
 _HALF_UNIT = np.float32(1.5 * 2.0**18)
 """Float32 that are rounded by it are multiples of 2**-5, of which eight are below 2**19."""
 
 _TAIL_ERROR = 2.0**-49
-_TOP_MIN, _TOP_MAX = 64, 2040
+_TOP_MIN, _TOP_MAX = 64, 2030
 _LEAST_DIVIDED = 64
 """What has a larger exponent has quotients by a divisor below 2**53 that are not subnormal."""
 
@@ -89,6 +91,95 @@ def fill_near(
     return -1
 
 
+@by_type
+def fill_near_many(
+    addresses: Any,
+    moved: Any,
+    weights: Any,
+    divisor: Any,
+    out: Any,
+    rests: Any,
+    padding: Any,
+    top: Any,
+) -> Any:
+    """The same for more arrays, of float64 (-1 for others), with ``rests`` to work in.
+
+    Twice as many values need one more bit in either slice, so the unit is higher by one, and the
+    exponents may differ by two less.
+    """
+    if out.dtype != types.float64:
+        return lambda addresses, moved, weights, divisor, out, rests, padding, top: -1
+
+    def fill_many(
+        addresses: Any,
+        moved: Any,
+        weights: Any,
+        divisor: Any,
+        out: Any,
+        rests: Any,
+        padding: Any,
+        top: Any,
+    ) -> Any:
+        doublings = 0
+        while addresses.shape[0] > NEAR_MAX << doublings:
+            doublings += 1
+        spread = SPREAD_SLICES - 2 * doublings
+        for _ in range(2):
+            least, most = _added_up(
+                addresses, moved, weights, out, rests, padding, top + doublings, spread
+            )
+            if _were_near(least, most, np.int64(0), spread, top, divisor, out):
+                worst = _finished(divisor, out, rests)
+                return top if worst < _INFINITE else -1
+            better = _top(most, out)
+            if better == top:
+                return -1
+            top = better
+        return -1
+
+    return fill_many
+
+
+@inner
+def _added_up(
+    addresses: Any,
+    moved: int,
+    weights: Any,
+    out: Any,
+    rests: Any,
+    padding: int,
+    top: int,
+    spread: int,
+) -> tuple[int, int]:
+    """Put slices into ``out`` and ``rests``, as long as it looks good; the extremes met."""
+    block_least, block_most, _ = _extremes(out)
+    for i in range(out.shape[0]):
+        out[i] = rests[i] = -0.0
+    for number in range(0, addresses.shape[0], NEAR_MAX):
+        some, their = addresses[number : number + NEAR_MAX], weights[number : number + NEAR_MAX]
+        if some.shape[0] > 4:
+            least, most, _ = _sum_eight(some, moved, their, rests, out, padding, top, _kept)
+        else:
+            least, most, _ = _sum_four(some, moved, their, rests, out, padding, top, _kept)
+        block_least, block_most = _lesser(block_least, least), _greater(block_most, most)
+        if (block_most >> 52) - max(1, block_least >> 52) >= spread:
+            break
+    return block_least, block_most
+
+
+@inner
+def _finished(divisor: float, out: Any, rests: Any) -> int:
+    """Make results of slices; returns the worst of them."""
+    worst = np.int64(0)
+    if np.int64(divisor) & (np.int64(divisor) - 1) == 0:
+        for i in range(out.shape[0]):
+            worst = _greater(worst, _scaled(out[i], rests[i], 1 / divisor, out, i))
+    else:
+        for i in range(out.shape[0]):
+            worst = _greater(worst, _divided(out[i], rests[i], divisor, out, i))
+    return worst
+
+
 @inner
 def _filled(
     addresses: Any, moved: int, weights: Any, divisor: float, out: Any, padding: int, top: int
@@ -109,7 +200,7 @@ def _sum_eight(
     addresses: Any,
     moved: int,
     weights: Any,
-    divisor: float,
+    operand: Any,
     out: Any,
     padding: int,
     top: int,
@@ -134,7 +225,7 @@ def _sum_eight(
         right = _add(f[i], wf, unit, right)
         right = _add(g[i], wg, unit, right)
         right = _add(h[i], wh, unit, right)
-        out[i], worst = finish(left[0] + right[0], left[1] + right[1], divisor, out)
+        worst = finish(left[0] + right[0], left[1] + right[1], operand, out, i)
         block_least = _lesser(block_least, _bits(_lesser(left[2], right[2])))
         block_most = _greater(block_most, _bits(_greater(left[3], right[3])))
         block_worst = _greater(block_worst, worst)
@@ -146,7 +237,7 @@ def _sum_four(
     addresses: Any,
     moved: int,
     weights: Any,
-    divisor: float,
+    operand: Any,
     out: Any,
     padding: int,
     top: int,
@@ -163,7 +254,7 @@ def _sum_four(
         total = _add(b[i], wb, unit, total)
         total = _add(c[i], wc, unit, total)
         total = _add(d[i], wd, unit, total)
-        out[i], worst = finish(total[0], total[1], divisor, out)
+        worst = finish(total[0], total[1], operand, out, i)
         block_least = _lesser(block_least, _bits(total[2]))
         block_most = _greater(block_most, _bits(total[3]))
         block_worst = _greater(block_worst, worst)
@@ -276,30 +367,35 @@ def _extremes(out: Any) -> Any:
     return lambda out: (np.uint16(0xFFFF), np.int16(-1), np.int16(0))
 
 
+# -- what to do with a sum: put it into ``out``, and tell how bad it is; _INFINITE is too bad ----
+
+
 @by_type
-def _scaled(high: Any, rest: Any, factor: Any, out: Any) -> Any:
-    """The result times a power of two, and how bad it is: :data:`_INFINITE` is too bad."""
+def _scaled(high: Any, rest: Any, factor: Any, out: Any, i: Any) -> Any:
+    """The result times a power of two."""
     if out.dtype == types.float64:
 
-        def scale_pair(high: Any, rest: Any, factor: Any, out: Any) -> Any:
+        def scale_pair(high: Any, rest: Any, factor: Any, out: Any, i: Any) -> Any:
             total = _joined(high, rest, out)
-            return total * factor, np.float64(abs(total)).view(np.int64)
+            out[i] = total * factor
+            return np.float64(abs(total)).view(np.int64)
 
         return scale_pair
 
-    def scale(high: Any, rest: Any, factor: Any, out: Any) -> Any:
+    def scale(high: Any, rest: Any, factor: Any, out: Any, i: Any) -> Any:
         result = encode_normal(_joined(high, rest, out) * factor, out)
-        return result, _badness(result)
+        out[i] = result
+        return _badness(result)
 
     return scale
 
 
 @by_type
-def _divided(high: Any, rest: Any, divisor: Any, out: Any) -> Any:
-    """As :func:`_scaled`, for other divisors."""
+def _divided(high: Any, rest: Any, divisor: Any, out: Any, i: Any) -> Any:
+    """The result by a divisor."""
     if out.dtype == types.float64:
 
-        def divide_pair(high: Any, rest: Any, divisor: Any, out: Any) -> Any:
+        def divide_pair(high: Any, rest: Any, divisor: Any, out: Any, i: Any) -> Any:
             total, rest = two_sum(high, rest) if high != 0 else (rest, 0.0)
             first = total / divisor
             remainder, lost = two_sum(fma(-first, divisor, total), rest)
@@ -307,16 +403,25 @@ def _divided(high: Any, rest: Any, divisor: Any, out: Any) -> Any:
             slack = abs(tail) * _TAIL_ERROR + abs(lost) * (2 / divisor)
             slack = 0.0 if (fma(-tail, divisor, remainder) == 0) & (lost == 0) else slack  # a tie
             least, most = first + (tail - slack), first + (tail + slack)
-            worst = np.float64(abs(total)).view(np.int64) if least == most else _INFINITE
-            return first if tail == 0 else least, worst
+            out[i] = first if tail == 0 else least
+            return np.float64(abs(total)).view(np.int64) if least == most else _INFINITE
 
         return divide_pair
 
-    def divide(high: Any, rest: Any, divisor: Any, out: Any) -> Any:
+    def divide(high: Any, rest: Any, divisor: Any, out: Any, i: Any) -> Any:
         result = encode_normal(mean_of_exact(_joined(high, rest, out), divisor), out)
-        return result, _badness(result)
+        out[i] = result
+        return _badness(result)
 
     return divide
+
+
+@inner
+def _kept(high: float, rest: float, rests: Any, out: Any, i: int) -> int:
+    """Not finished yet: more is to be added to both slices of a float64."""
+    out[i] += high
+    rests[i] += rest
+    return 0
 
 
 @by_type
@@ -370,7 +475,7 @@ def _were_near(
             least: Any, most: Any, worst: Any, spread: Any, top: Any, divisor: Any, out: Any
         ) -> Any:
             bottom = max(1, least >> 52)
-            fits = (most >> 52 < top) & (top - bottom <= _SPREAD_PAIRS) & (top <= _TOP_MAX)
+            fits = (most >> 52 < top) & (top - bottom <= spread) & (top <= _TOP_MAX)
             return fits & (worst < _INFINITE) & ((divisor == 1) | (bottom > _LEAST_DIVIDED))
 
         return were_slices_exact

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from onefold.exact.kernels.compiled import entry, inner
-from onefold.exact.kernels.near import FIRST_TOP, NEAR_MAX, fill_near
+from onefold.exact.kernels.near import (
+    FIRST_TOP,
+    NEAR_MAX,
+    SPREAD_SLICES,
+    fill_near,
+    fill_near_many,
+)
 from onefold.exact.kernels.numbers import decode, encode, encode_odd, finish_pair, two_sum
 from onefold.exact.kernels.unsafe import array_at, fma
 
@@ -59,15 +65,22 @@ def reduce_pairs(
     """
     moved = start * out.itemsize
     doubtful, top = 0, FIRST_TOP
-    is_wide = out.itemsize == 8 and products_exact and addresses.shape[0] <= NEAR_MAX
     for first in range(0, out.shape[0], BLOCK):
         block = out[first : first + BLOCK]
-        if is_wide:
-            near = fill_near(addresses, moved, weights, divisor, block, padding, 0, top)
-            if near >= 0:
-                top = near
-                moved += BLOCK * out.itemsize
-                continue
+        near = -1
+        if out.itemsize == 8 and products_exact:
+            if addresses.shape[0] <= NEAR_MAX:
+                near = fill_near(
+                    addresses, moved, weights, divisor, block, padding, SPREAD_SLICES, top
+                )
+            else:
+                near = fill_near_many(
+                    addresses, moved, weights, divisor, block, scratch[0], padding, top
+                )
+        if near >= 0:
+            top = near
+            moved += BLOCK * out.itemsize
+            continue
         add_pairs(addresses, moved, weights, products_exact, scratch, block)
         found = finish_pairs(scratch, divisor, block, doubts[doubtful:], odd)
         for index in range(doubtful, doubtful + found):

@@ -70,7 +70,8 @@ def classify(coordinates: Any, layout: Any, splitters: Any, buckets: Any, counts
 
 @inner
 def _range_of(key: Any, low: Any, shift: Any, last: Any) -> Any:
-    above = min(((key - low) >> shift) + np.uint64(1), last)
+    one = np.uint64(1)
+    above = min((key - low) >> shift, last - one) + one
     return np.uint64(0) if key < low else above
 
 

@@ -12,8 +12,8 @@ more. Compensated sums (Kahan) are accurate, not exact, and depend on the order 
 **How it works.** In tiers; each is tried only on what the one before it could not settle, and each
 says itself whether its outcome is beyond doubt.
 
-Before them, blocks of up to eight arrays whose values are all of similar size are summed without a
-look at any error (:mod:`~onefold.exact.kernels.near`).
+Before them, blocks of up to eight arrays (of float64, of more) whose values are all of similar size
+are summed without a look at any error (:mod:`~onefold.exact.kernels.near`).
 
 1. *One float64.* float64 has 29 bits more than float32, so sums of values of 32 bits or less mostly
    are exact in it, and that can be seen: the error of an addition is itself a float that two more

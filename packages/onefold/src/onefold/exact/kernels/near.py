@@ -3,7 +3,8 @@
 That is what data of training usually looks like, and it takes one look at the largest and the least
 value of a block to know. The sums of up to eight arrays are then finished in one loop, in which
 everything stays in registers: the values are added, and meanwhile the extremes are found that tell
-afterwards whether that was right. If it was not, the block is left to the tiers.
+afterwards whether that was right. If it was not, the block is left to the tiers. So are more arrays
+than eight, but for float64, of which eight after eight are added up and finished at the end.
 
 **Up to 32 bits** the sum is one float64. All values are multiples of the last place of the least of
 them, and the sum of eight is below eight times the largest, so all additions are exact if the
@@ -48,6 +49,8 @@ _HALF_UNIT = np.float32(1.5 * 2.0**18)
 
 _TAIL_ERROR = 2.0**-49
 _TOP_MIN, _TOP_MAX = 64, 2030
+_DOUBLINGS_MAX = 10
+"""Of the number of arrays, beyond eight: a unit for the largest top is still a float64."""
 _LEAST_DIVIDED = 64
 """What has a larger exponent has quotients by a divisor below 2**53 that are not subnormal."""
 
@@ -72,7 +75,8 @@ def fill_near(
         divisor: An integer below 2**53.
         out: The block.
         padding: The address of as many negative zeros.
-        spread: Eight products add up exactly if their values' exponents differ by no more.
+        spread: Eight products add up exactly if their values' exponents differ by no more; of
+            float64, :data:`SPREAD_SLICES`.
         top: Of float64: what the exponents are hoped to be below.
 
     Returns:
@@ -123,6 +127,8 @@ def fill_near_many(
         doublings = 0
         while addresses.shape[0] > NEAR_MAX << doublings:
             doublings += 1
+        if doublings > _DOUBLINGS_MAX:
+            return -1
         spread = SPREAD_SLICES - 2 * doublings
         for _ in range(2):
             least, most = _added_up(

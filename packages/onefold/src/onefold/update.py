@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-import ml_dtypes
 import numpy as np
 import xxhash
 
@@ -42,17 +41,38 @@ __all__ = [
 
 Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
-DTYPES: Mapping[str, np.dtype[np.generic]] = MappingProxyType(
-    {
-        name: np.dtype(name)
-        for name in (
-            *("float16", "float32", "float64"),
-            *("int8", "int16", "int32", "int64"),
-            *("uint8", "uint16", "uint32", "uint64"),
-        )
-    }
-    | {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
-)
+
+class _ElementTypes(Mapping[str, np.dtype[np.generic]]):
+    """Types by name; bfloat16 is loaded when it is asked for, as not everybody's import is fast."""
+
+    _NAMES = (
+        *("float16", "float32", "float64"),
+        *("int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32", "uint64"),
+        "bfloat16",
+    )
+
+    def __getitem__(self, name: str) -> np.dtype[np.generic]:
+        if name not in self._NAMES:
+            raise KeyError(name)
+        if name == "bfloat16":
+            import ml_dtypes  # noqa: PLC0415  # 0.7.0 takes a second
+
+            dtype: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
+            return dtype
+        return np.dtype(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._NAMES)
+
+    def __len__(self) -> int:
+        return len(self._NAMES)
+
+
+DTYPES: Mapping[str, np.dtype[np.generic]] = _ElementTypes()
 """The element types that can be contributed, by name."""
 
 _CHUNK_BYTES = 1 << 22

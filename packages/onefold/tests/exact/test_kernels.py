@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -192,9 +193,53 @@ def test_pieces_are_done_once_each_whatever_the_threads():
 
 def test_threads_are_checked():
     """A number of threads is a positive integer."""
-    for wrong in (0, -1, 1.5, True):
+    for wrong in (0, -1, 1.5, True, "2"):
         with pytest.raises(InvalidInput, match="threads"):
             onefold.sum_dense([np.ones(2)], threads=wrong)
+    assert onefold.sum_dense([np.ones(2)], threads=np.int64(2)).tolist() == [1, 1]
+
+
+def test_a_sum_that_interrupts_another_on_its_thread_changes_nothing():
+    """A signal handler that sums, again and again, within dense, sparse and row sums."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("Windows has no timer that interrupts")
+    rng = np.random.default_rng(5)
+    wide = [
+        (rng.standard_normal(300_000) * 2.0 ** rng.integers(-60, 60, 300_000)).astype(np.float32)
+        for _ in range(3)
+    ]
+    keys = rng.integers(0, 2**40, 100_000)
+    numbers = [onefold.Sparse(keys, array[:100_000]) for array in wide]
+    rows = [onefold.Sparse(keys[:10_000], array.reshape(-1, 30)) for array in wide]
+    small = [array[:3000] for array in wide]
+    few = [onefold.Sparse(keys[:3000], array) for array in small]
+    expected = onefold.sum_dense(small), onefold.sum_sparse(few).values
+    calls = [
+        lambda: onefold.sum_dense(wide),
+        lambda: onefold.mean_dense([array.view(np.float16) for array in wide]),
+        lambda: onefold.sum_dense([array.view(np.int32) >> 4 for array in wide]),
+        lambda: onefold.sum_sparse(numbers).values,
+        lambda: onefold.sum_sparse(rows).values,
+    ]
+    undisturbed = [call() for call in calls]
+    interruptions = []
+
+    def interrupt(_number, _frame):
+        same_bits(onefold.sum_dense(small), expected[0])
+        same_bits(onefold.sum_sparse(few).values, expected[1])
+        interruptions.append(1)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while len(interruptions) < 200:
+            for call, result in zip(calls, undisturbed, strict=True):
+                signal.setitimer(signal.ITIMER_REAL, 0.001, 0.003)
+                got = call()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                same_bits(got, result)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 RUN_AFTER_FORK = """

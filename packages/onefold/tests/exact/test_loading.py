@@ -26,11 +26,15 @@ print(total.tolist(), "numba" in sys.modules)
 
 def run(**environment: str) -> str:
     """What the program prints, in a process of its own."""
-    command = [sys.executable, "-c", ADD]
-    result = subprocess.run(
+    return run_whole(ADD, **environment).stdout.strip()
+
+
+def run_whole(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
         command, env=os.environ | environment, capture_output=True, text=True, check=True
     )
-    return result.stdout.strip()
 
 
 @pytest.fixture
@@ -61,7 +65,17 @@ def test_a_later_process_loads_no_numba():
 
 def test_without_a_cache_kernels_are_compiled_in_every_process():
     """A directory that cannot be written to costs time, not the sum."""
-    assert run(ONEFOLD_CACHE="/dev/null/here") == "[0, 11] True"
+    result = run_whole(ADD, ONEFOLD_CACHE="/dev/null/here")
+    assert result.stdout == "[0, 11] True\n"
+    assert result.stderr.count("\n") == result.stderr.count("cannot be kept") == 1
+
+
+def test_compiling_is_logged_and_what_numba_says_of_it_is_not():
+    """One line for each kernel, also where all that is logged anywhere is wanted."""
+    verbose = "import logging; logging.basicConfig(level=logging.DEBUG)\n" + ADD
+    lines = run_whole(verbose, ONEFOLD_CACHE="/dev/null/here").stderr.splitlines()
+    assert sum("compiling kernel reduce_integers for int64:1, int" in line for line in lines) == 1
+    assert not [line for line in lines if "numba" in line]
 
 
 def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -120,9 +134,12 @@ def test_damaged_code_is_made_again(
 
 @pytest.mark.parametrize("method", ["open", "replace"])
 def test_a_full_disk_does_not_stop_a_sum(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
 ):
-    """Code is used though it, or the lock beside it, cannot be written; and it is known why."""
+    """Code is used though it, or the lock beside it, cannot be written; it is told why, once."""
     Compiler(monkeypatch)
     monkeypatch.setattr(loading, "_why_not_kept", None)
 
@@ -130,8 +147,16 @@ def test_a_full_disk_does_not_stop_a_sum(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, method, full)
-    assert Kernel("dense", "some")._code(["int"]) == ("symbol", b"code\nof several lines\n")
-    assert (loading.why_not_kept() is None) == (method == "open")
+    loading._warn.cache_clear()
+    for _ in range(2):
+        assert Kernel("dense", "some")._code(["int"]) == ("symbol", b"code\nof several lines\n")
+    is_kept = method == "open"
+    assert (loading.why_not_kept() is None) == is_kept
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(warnings) == (0 if is_kept else 1)
+    assert all("No space left on device" in each and "ONEFOLD_CACHE" in each for each in warnings)
+    left = {each.name for each in directory.iterdir()}
+    assert left == ({"some-int"} if is_kept else {"some-int.lock"})
 
 
 def test_a_fork_does_not_wait_for_a_thread_that_is_gone():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import tracemalloc
 from fractions import Fraction
 from random import Random
@@ -244,7 +245,9 @@ def test_an_overflow_of_rows_names_the_coordinate():
         partial.sum()
 
 
-@pytest.mark.parametrize("shape", [3, (-1,), (1.5,), (True,), "ab"])
+@pytest.mark.parametrize(
+    "shape", [3, (-1,), (1.5,), (True,), "ab", (2**62,), (2**30, 2**30), (1,) * 65]
+)
 def test_what_is_no_shape_is_refused(shape):
     """Before any memory is taken."""
     with pytest.raises(InvalidUpdate, match="shape"):
@@ -258,6 +261,45 @@ def test_what_is_no_dtype_or_partial_sum_is_refused():
             ExactPartial.sparse(dtype)
     with pytest.raises(InvalidUpdate, match="only an ExactPartial"):
         ExactPartial.sparse("int8").merge(np.zeros(2))
+    with pytest.raises(InvalidUpdate, match="not a Sparse"):
+        ExactPartial.dense((2,), "int8").add(Sparse(np.zeros(1, np.int64), np.zeros(1, np.int8)))
+    with pytest.raises(TypeError, match=r"ExactPartial\.dense\(shape, dtype\)"):
+        ExactPartial()
+    assert ExactPartial.dense((2,), "bfloat16").dtype.name == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("float32", [3e38] * 3), ("float64", [1e308, 1e308]), ("int8", [-128] * 9)]
+)
+def test_what_repeats_a_coordinate_travels_too(name, values):
+    """A sum may be larger than its weight times the largest value."""
+    partial = ExactPartial.sparse(name)
+    partial.add(Sparse(np.zeros(len(values), np.int64), np.array(values, name)))
+    back = ExactPartial.from_bytes(partial.to_bytes())
+    assert back.to_bytes() == partial.to_bytes()
+    back.add(Sparse(np.zeros(1, np.int64), np.zeros(1, name)), weight=len(values) - 1)
+    assert back.mean().values.tolist() == [np.array(values[0], name)]
+
+
+def test_so_many_contributions_that_no_number_holds_them_are_refused():
+    """Long before that, and nothing is lost; a partial sum can be doubled 511 times."""
+    for partial, one in (
+        (ExactPartial.dense((1,), "float32"), np.ones(1, np.float32)),
+        (ExactPartial.sparse("float64"), Sparse(np.zeros(1, np.int64), np.full(1, 1e308))),
+    ):
+        partial.add(one, weight=2**53)
+        for _ in range(511):
+            partial.merge(partial)
+        with pytest.raises(InvalidUpdate, match=r"2\^512"):
+            partial.merge(partial)
+        assert partial.count == 2**511
+        back = ExactPartial.from_bytes(partial.to_bytes())
+        assert np.array_equal(_values(back.mean()), _values(one))
+        assert _values(back.sum()).tolist() == [math.inf]
+
+
+def _values(result):
+    return result.values if isinstance(result, Sparse) else result
 
 
 def some_bytes():

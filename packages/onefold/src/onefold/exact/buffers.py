@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from onefold.exact.kernels.address import address
 from onefold.exact.kernels.sizes import BLOCK
-from onefold.update import DTYPES, Array
+from onefold.update import Array
 
 __all__ = ["Buffers", "NotPlain", "is_plain", "padding", "plain", "storage"]
 
-_STORAGE = {DTYPES["float16"]: np.dtype(np.int16), DTYPES["bfloat16"]: np.dtype(np.uint16)}
+_STORAGE = {"float16": np.dtype(np.int16), "bfloat16": np.dtype(np.uint16)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,9 @@ def plain(array: Array) -> Array:
 def storage(array: Array) -> Array:
     """A plain array, flat, in the type in which kernels see it."""
     flat = array.reshape(-1)
-    kind = _STORAGE.get(array.dtype)
-    return flat if kind is None else flat.view(kind)
+    if array.itemsize != 2 or array.dtype.kind in "iu":  # bytes
+        return flat
+    return flat.view(_STORAGE[array.dtype.name])
 
 
 def padding(dtype: np.dtype[np.generic]) -> int:

@@ -22,7 +22,7 @@ from onefold.errors import InvalidUpdate, Mismatch, NoContributions
 from onefold.exact.grouped import grouped_sums
 from onefold.exact.integers import sum_overflow
 from onefold.exact.pairs import FloatArray
-from onefold.exact.partial_bytes import Contents, Shape, read, write
+from onefold.exact.partial_bytes import COUNT_MAX, Contents, Shape, is_possible, read, write
 from onefold.exact.running import SUMS_BLOCK, Positions, RunningSums, blocks
 from onefold.exact.stored import significant_bits, terms
 from onefold.exact.subnormals import check_subnormals
@@ -44,7 +44,11 @@ class ExactPartial:
         weight: What their weights add up to.
     """
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents | None = None) -> None:
+        if not isinstance(contents, Contents):
+            raise TypeError(
+                "ExactPartial.dense(shape, dtype) and ExactPartial.sparse(dtype) make partial sums"
+            )
         self.dtype, self.shape = contents.dtype, contents.shape
         self.count, self.weight = contents.count, contents.weight
         self._coordinates, self._sums = contents.coordinates, contents.sums
@@ -99,6 +103,8 @@ class ExactPartial:
         weight = check_weight(weight)
         check_subnormals()
         if self._coordinates is None:
+            if isinstance(contribution, Sparse):
+                raise InvalidUpdate("a dense partial sum takes a NumPy array, not a Sparse")
             array = as_tensor_array(contribution, "of a dense partial sum")
             self._require(array.dtype, array.shape)
             if weight:
@@ -118,7 +124,7 @@ class ExactPartial:
         """Add all that was added to ``other``, which may be this very one.
 
         Raises:
-            InvalidUpdate: It is no partial sum.
+            InvalidUpdate: It is no partial sum, or they would be 2**512 contributions.
             Mismatch: Its kind, dtype or shape is another.
             FlushToZero: This thread's arithmetic takes subnormal numbers for zero.
         """
@@ -127,6 +133,8 @@ class ExactPartial:
         check_subnormals()
         if other.is_sparse != self.is_sparse:
             raise Mismatch("one partial sum is dense, the other sparse; nothing is converted")
+        if self.count + other.count >= COUNT_MAX:
+            raise InvalidUpdate("a partial sum has fewer than 2^512 contributions")
         self._require(other.dtype, other.shape)
         if other._coordinates is None:  # of this class
             with np.errstate(all="ignore"):
@@ -288,6 +296,8 @@ def _short_term(values: Array, weight: int) -> tuple[FloatArray] | None:
 
 
 def _checked_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
+    if isinstance(dtype, str) and dtype in DTYPES:  # bfloat16, too, which NumPy may not know
+        return DTYPES[dtype]
     try:
         name = "no dtype" if dtype is None else np.dtype(dtype).name
     except (TypeError, ValueError):
@@ -304,8 +314,11 @@ def _checked_shape(shape: object) -> tuple[int, ...]:
     whole = tuple(size for size in sizes if size is not None and size >= 0)
     if len(whole) != len(sizes):
         raise InvalidUpdate(
-            f"the shape of a dense partial sum is a sequence of integers, not {show(shape)}"
+            "the shape of a dense partial sum is a sequence of non-negative integers, "
+            f"not {show(shape)}"
         )
+    if not is_possible(whole):
+        raise InvalidUpdate(f"no array has the shape {show(whole)}")
     return whole
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -28,14 +28,18 @@ from onefold.exact.certain import integers_of
 from onefold.exact.running import MINUS, NAN, PLUS, Long, RunningSums
 from onefold.update import DTYPES, Array
 
-__all__ = ["Contents", "Shape", "read", "write"]
+__all__ = ["COUNT_MAX", "Contents", "Shape", "is_possible", "read", "write"]
 
 _MAGIC = b"ONEFOLD-PARTIAL-1\n"
 _LONG_BYTES_MAX = 512
 _FIELDS = {"dtype", "shape", "entries", "pairs", "longs", "count", "weight"}
 _DIMENSIONS_MAX = 64  # NumPy's
 _SIZE_MAX = 2**60  # in bytes, eight times that, NumPy counts in 64 bits
-_COUNT_MAX = 2**512  # a float64 holds the weight, and 512 bytes any sum
+_REPEATS_MAX = _SIZE_MAX
+"""A part with more entries at one coordinate would be beyond any memory."""
+
+COUNT_MAX = 2**512
+"""Fewer contributions than these: a float64 then holds the weight, and 512 bytes any sum."""
 
 Shape: TypeAlias = tuple[int | None, ...]
 """As of :class:`onefold.update.TensorSpec`: of a sparse sum the first may be None."""
@@ -141,8 +145,8 @@ def _header(text: bytes) -> _Header:
     _require(type(pairs) is bool, "pairs must be true or false")
     _require(entries is None or _is_count(entries, _SIZE_MAX), "its number of entries is none")
     _require(_is_count(longs, _SIZE_MAX), "its number of long sums is none")
-    _require(_is_count(count, _COUNT_MAX), "its count is none")
-    _require(_is_count(weight, _COUNT_MAX * WEIGHT_MAX), "its weight is none")
+    _require(_is_count(count, COUNT_MAX), "its count is none")
+    _require(_is_count(weight, COUNT_MAX * WEIGHT_MAX), "its weight is none")
     _require(count <= weight <= count * WEIGHT_MAX, "count and weight contradict each other")
     _require(count > 0 or not (longs or entries), "there are sums of nothing")
     if shape is None:
@@ -161,8 +165,12 @@ def _check_shape(shape: object, entries: int | None) -> None:
         _require(sizes[0] is None or _is_count(sizes[0], 2**63 + 1), "its shape is none")
         sizes = [entries, *sizes[1:]]
     _require(all(_is_count(size, _SIZE_MAX) for size in sizes), "its shape is none")
-    numbers = math.prod(max(1, size) for size in cast("list[int]", sizes))
-    _require(numbers < _SIZE_MAX, "its shape is beyond any memory")
+    _require(is_possible(cast("list[int]", sizes)), "its shape is beyond any memory")
+
+
+def is_possible(sizes: Sequence[int]) -> bool:
+    """Whether an array may have this shape, as far as NumPy can count."""
+    return len(sizes) <= _DIMENSIONS_MAX and math.prod(max(1, size) for size in sizes) < _SIZE_MAX
 
 
 def _is_count(value: object, limit: int) -> bool:
@@ -185,10 +193,11 @@ class _Limit:
 
     def __init__(self, header: _Header) -> None:
         self._is_integer = header.dtype.kind in "iu"
-        self._total = header.weight * int(integers_of(np.array([_largest(header.dtype)]))[0])
+        values = header.weight * (1 if header.entries is None else _REPEATS_MAX)
+        self._total = values * int(integers_of(np.array([_largest(header.dtype)]))[0])
         # A half may be more than the sum, by what rounding it adds; any float64 is a sum of many.
         is_any = header.weight > 0 and header.dtype == np.float64
-        self._half = math.inf if is_any else header.weight * 2.0**129
+        self._half = math.inf if is_any else values * 2.0**129
 
     def halves(self, reader: _Reader, size: int) -> npt.NDArray[np.float64]:
         """The halves that come next."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from onefold.exact import kernels
 from onefold.exact.buffers import Buffers, padding, storage
-from onefold.exact.scratch import scratch
+from onefold.exact.scratch import Scratch, borrowed
 from onefold.exact.stored import significant_bits
 from onefold.exact.weighting import Weighting
 from onefold.update import Array
@@ -57,6 +57,11 @@ class FloatPlan:
 
     def reduce(self, buffers: Buffers, start: int, out: Array) -> int:
         """Fill ``out`` (flat, of the arrays' type) from element ``start`` on; returns -1."""
+        with borrowed() as scratch:
+            self._reduce(buffers, start, out, scratch)
+        return -1
+
+    def _reduce(self, buffers: Buffers, start: int, out: Array, scratch: Scratch) -> None:
         doubts, found = scratch.indices(out.size), out.size
         if self.spread >= 0:
             found = kernels.reduce_totals(
@@ -73,22 +78,23 @@ class FloatPlan:
         some = found * _TOLERATED <= out.size
         if out.itemsize < np.dtype(np.float32).itemsize:
             if found:
-                self._widened(buffers, start, out, doubts[:found].copy() if some else None)
+                chosen = doubts[:found].copy() if some else None
+                self._widened(buffers, start, out, chosen, scratch)
         elif not some:
-            self._by_pairs(buffers, start, out, doubts)
+            self._by_pairs(buffers, start, out, scratch)
         elif found:
-            self._by_limbs(buffers, start, out, doubts[:found])
-        return -1
+            self._by_limbs(buffers, start, out, doubts[:found], scratch)
 
     def _by_pairs(
         self,
         buffers: Buffers,
         start: int,
         out: Array,
-        doubts: npt.NDArray[np.int64],
+        scratch: Scratch,
         *,
         odd: bool = False,
     ) -> None:
+        doubts = scratch.indices(out.size)
         found = kernels.reduce_pairs(
             buffers.addresses,
             self.weights,
@@ -102,7 +108,7 @@ class FloatPlan:
             int(odd),
         )
         if found:
-            self._by_limbs(buffers, start, out, doubts[:found], odd=odd)
+            self._by_limbs(buffers, start, out, doubts[:found], scratch, odd=odd)
 
     def _by_limbs(
         self,
@@ -110,6 +116,7 @@ class FloatPlan:
         start: int,
         out: Array,
         indices: npt.NDArray[np.int64],
+        scratch: Scratch,
         *,
         odd: bool = False,
     ) -> None:
@@ -125,7 +132,12 @@ class FloatPlan:
         )
 
     def _widened(
-        self, buffers: Buffers, start: int, out: Array, indices: npt.NDArray[np.int64] | None
+        self,
+        buffers: Buffers,
+        start: int,
+        out: Array,
+        indices: npt.NDArray[np.int64] | None,
+        scratch: Scratch,
     ) -> None:
         """Sum arrays of 16 bits as float32: some elements, or all."""
         arrays = [array.reshape(-1)[start : start + out.size] for array in buffers.arrays]
@@ -138,7 +150,7 @@ class FloatPlan:
             with np.errstate(all="ignore"):  # of signalling NaNs
                 wide = Buffers.of([array[chosen].astype(np.float32) for array in arrays])
             sums = np.empty(wide.arrays[0].size, np.float32)
-            self._by_pairs(wide, 0, sums, scratch.indices(sums.size), odd=True)
+            self._by_pairs(wide, 0, sums, scratch, odd=True)
             with np.errstate(all="ignore"):
                 out[chosen] = sums.astype(out.dtype)
 
@@ -159,10 +171,16 @@ class IntegerPlan:
 
     def reduce(self, buffers: Buffers, start: int, out: Array) -> int:
         """Fill ``out`` (flat) from element ``start`` on; returns the first misfit, or -1."""
-        integers = scratch.integers
-        return kernels.reduce_integers(
-            buffers.addresses, start, out, integers, padding(out.dtype), self.least, self.most
-        )
+        with borrowed() as scratch:
+            return kernels.reduce_integers(
+                buffers.addresses,
+                start,
+                out,
+                scratch.integers,
+                padding(out.dtype),
+                self.least,
+                self.most,
+            )
 
 
 Plan = FloatPlan | IntegerPlan

@@ -4,7 +4,8 @@ Kernels release the interpreter's lock, so plain Python threads run them side by
 threads abort after a fork, or when several Python threads use them at once.) Whoever calls works on
 the pieces too, and takes them all if the other threads are busy with somebody else's, so calls from
 any number of threads cannot wait for each other. Which thread does which piece is left to chance;
-results do not depend on it.
+results do not depend on it. A sum that a signal handler or a finalizer makes stays on the thread
+that it interrupts: that thread may be holding a lock which starting others takes.
 
 How many threads: the ``threads`` of a call, else ``ONEFOLD_THREADS`` as it was at the first call,
 else the processors that this process may use. A forked child starts threads of its own.
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
+from onefold.checks import as_integer, show
 from onefold.errors import InvalidInput
 from onefold.exact.subnormals import knows_subnormals
 
@@ -61,15 +63,31 @@ def in_pieces(work: Callable[[int], None], pieces: int, threads: int) -> None:
     Raises:
         Exception: The first that ``work`` raised; not every piece may then have been done.
     """
-    if pieces == 1:
-        work(0)
+    helpers = min(threads, pieces) - 1
+    if helpers <= 0 or _here.is_working or not knows_subnormals():
+        for piece in range(pieces):
+            work(piece)
         return
-    helpers = min(threads, pieces) - 1 if knows_subnormals() else 0
+    try:
+        _here.is_working = True
+        _share(work, pieces, threads, helpers)
+    finally:
+        _here.is_working = False
+
+
+class _Here(threading.local):
+    """Whether this thread is sharing out work."""
+
+    is_working = False
+
+
+_here = _Here()
+
+
+def _share(work: Callable[[int], None], pieces: int, threads: int, helpers: int) -> None:
     numbers = _Numbers(pieces)
-    futures = []
-    if helpers > 0:
-        pool = _pool.of_size(threads - 1)
-        futures = [pool.submit(_take, work, numbers) for _ in range(helpers)]
+    pool = _pool.of_size(threads - 1)
+    futures = [pool.submit(_take, work, numbers) for _ in range(helpers)]
     try:
         _take(work, numbers)
     finally:
@@ -109,9 +127,10 @@ def thread_count(threads: object = None) -> int:
     """
     if threads is None:
         return _default_threads()
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        raise InvalidInput(f"threads must be a positive integer, not {threads!r}")
-    return threads
+    count = as_integer(threads)
+    if count is None or count < 1:
+        raise InvalidInput(f"threads must be a positive integer, not {show(threads)}")
+    return count
 
 
 @cache

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -28,8 +27,6 @@ from onefold.update import Array
 __all__ = ["narrow", "round_pair", "to_odd"]
 
 _Float = TypeVar("_Float", np.float32, np.float64)
-
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def to_odd(values: npt.NDArray[_Float], residual: FloatArray) -> npt.NDArray[_Float]:
@@ -51,7 +48,7 @@ def to_odd(values: npt.NDArray[_Float], residual: FloatArray) -> npt.NDArray[_Fl
 
 def narrow(values: FloatArray, dtype: np.dtype[np.generic]) -> Array:
     """``values``, exact or rounded to odd, in a float type, rounded once."""
-    if dtype != _BFLOAT16:
+    if dtype.name != "bfloat16":
         return values.astype(dtype)
     single = values.astype(np.float32)
     return to_odd(single, values - single).astype(dtype)

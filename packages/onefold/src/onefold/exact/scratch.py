@@ -1,19 +1,26 @@
-"""What kernels work in. They allocate nothing themselves, and each thread keeps its own."""
+"""What kernels work in, as they allocate nothing themselves.
+
+It is borrowed for a call or a few, by one at a time. Keeping one for each thread would not do: a
+signal handler or a finalizer that sums runs on the thread of the sum that it interrupts.
+"""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
+from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 from onefold.exact.kernels.sizes import BLOCK, FEW, LIMBS, PLACES, TABLE
 
-__all__ = ["Room", "Scratch", "scratch"]
+__all__ = ["Room", "Scratch", "borrowed"]
 
 _KEPT = 1 << 16
 """Rooms for more entries are not kept."""
+
+_IDLE_MAX = 16
+"""Nor is more scratch than for so many threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,8 @@ class Room:
         )
 
 
-class Scratch(threading.local):
-    """Arrays for the kernels of one thread.
+class Scratch:
+    """Arrays for kernels that are called one after the other.
 
     Attributes:
         floats: float64, three rows of a block.
@@ -69,4 +76,30 @@ class Scratch(threading.local):
         return self._room
 
 
-scratch = Scratch()
+_idle: list[Scratch] = []
+"""Taken from the end and put back there, each in one step that no other thread comes between."""
+
+
+class borrowed:  # noqa: N801  # used as a function is
+    """``with borrowed() as scratch:`` nobody else has it meanwhile.
+
+    What an exception ends is not given back: nobody knows in which state it is.
+    """
+
+    __slots__ = ("_scratch",)
+
+    def __enter__(self) -> Scratch:
+        try:
+            self._scratch = _idle.pop()
+        except IndexError:
+            self._scratch = Scratch()
+        return self._scratch
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None and len(_idle) < _IDLE_MAX:
+            _idle.append(self._scratch)

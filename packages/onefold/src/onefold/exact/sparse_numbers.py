@@ -17,7 +17,7 @@ from onefold.exact.buckets import Buckets, Values, in_buckets
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
 from onefold.exact.pool import in_pieces
-from onefold.exact.scratch import Room, scratch
+from onefold.exact.scratch import Room, Scratch, borrowed
 from onefold.update import Array, Sparse
 
 __all__ = ["Misfit", "Travel", "reduce_numbers"]
@@ -131,19 +131,20 @@ def _condensed(buckets: Buckets, kind: int, threads: int) -> npt.NDArray[np.int6
 
     def condense(number: int) -> None:
         _, start, stop = pieces[number]
-        room = scratch.room(_CONDENSED_MIN)
-        ends[number] = kernels.condense(
-            buckets.words,
-            buckets.key_words,
-            buckets.width,
-            kind,
-            start,
-            stop,
-            _CONDENSED_MIN,
-            room.entries,
-            room.ranges,
-            room.places,
-        )
+        with borrowed() as scratch:
+            room = scratch.room(_CONDENSED_MIN)
+            ends[number] = kernels.condense(
+                buckets.words,
+                buckets.key_words,
+                buckets.width,
+                kind,
+                start,
+                stop,
+                _CONDENSED_MIN,
+                room.entries,
+                room.ranges,
+                room.places,
+            )
 
     in_pieces(condense, len(pieces), threads)
     entries = buckets.words.reshape(-1, buckets.width)
@@ -164,7 +165,11 @@ def _add_up(
     misfits: list[int] = []
 
     def add_up(first: int, last: int) -> None:
-        room = scratch.room(int((stops[first:last] - starts[first:last]).max()))
+        with borrowed() as scratch:
+            room = scratch.room(int((stops[first:last] - starts[first:last]).max()))
+            add_up_in(scratch, room, first, last)
+
+    def add_up_in(scratch: Scratch, room: Room, first: int, last: int) -> None:
         while first < last:
             stopped = kernels.sum_buckets(
                 buckets.words,
@@ -185,7 +190,7 @@ def _add_up(
                 room.doubts,
             )
             if stopped < last and travel.result.kind == "f":
-                _settle(buckets, int(starts[stopped]), room, travel, divisor)
+                _settle(buckets, int(starts[stopped]), room, scratch.limbs, travel, divisor)
             elif stopped < last:
                 misfits.append(buckets.base + int(room.entries[2, room.doubts[1, 0]]))
             first = stopped + 1
@@ -196,7 +201,14 @@ def _add_up(
     return counts
 
 
-def _settle(buckets: Buckets, start: int, room: Room, travel: Travel, divisor: int) -> None:
+def _settle(
+    buckets: Buckets,
+    start: int,
+    room: Room,
+    limbs: npt.NDArray[np.int64],
+    travel: Travel,
+    divisor: int,
+) -> None:
     """Put the sums of one bucket that are in doubt right."""
     doubts = room.doubts[: 1 + room.doubts[0, 0]]
     kernels.settle_runs(
@@ -204,7 +216,7 @@ def _settle(buckets: Buckets, start: int, room: Room, travel: Travel, divisor: i
         doubts,
         divisor,
         travel.narrow,
-        scratch.limbs,
+        limbs,
         buckets.words,
         buckets.key_words,
         buckets.width,

@@ -17,7 +17,7 @@ from onefold.exact.buckets import Buckets, in_buckets
 from onefold.exact.buffers import Buffers, plain
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
-from onefold.exact.scratch import scratch
+from onefold.exact.scratch import Scratch, borrowed
 from onefold.exact.sparse_numbers import Misfit
 from onefold.update import Array, Sparse
 
@@ -110,22 +110,23 @@ def _sorted(
     counts = np.empty(buckets.count, np.int64)
 
     def sort(first: int, last: int) -> None:
-        room = scratch.room(_largest(buckets, first, last))
-        kernels.sort_buckets(
-            buckets.words,
-            buckets.key_words,
-            buckets.width,
-            kind,
-            buckets.starts,
-            first,
-            last,
-            room.entries,
-            room.ranges,
-            room.places,
-            keys,
-            numbers,
-            counts,
-        )
+        with borrowed() as scratch:
+            room = scratch.room(_largest(buckets, first, last))
+            kernels.sort_buckets(
+                buckets.words,
+                buckets.key_words,
+                buckets.width,
+                kind,
+                buckets.starts,
+                first,
+                last,
+                room.entries,
+                room.ranges,
+                room.places,
+                keys,
+                numbers,
+                counts,
+            )
 
     buckets.for_each(sort, threads)
     places = np.append(0, np.cumsum(counts))
@@ -145,6 +146,10 @@ def _summed(
     misfits: list[int] = []
 
     def reduce(first: int, last: int) -> None:
+        with borrowed() as scratch:
+            reduce_in(scratch, first, last)
+
+    def reduce_in(scratch: Scratch, first: int, last: int) -> None:
         starts = rows.buckets.starts
         entries = (
             rows.keys,

@@ -146,7 +146,7 @@ def _list_type(item: pa.DataType) -> pa.DataType:
 def _list_array(arrays: tuple[Array, ...], item: pa.DataType) -> pa.Array:
     offsets = np.cumsum([0, *(array.size for array in arrays)], dtype=np.int64)
     flat = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-    if flat.dtype == DTYPES["bfloat16"]:
+    if flat.dtype.name == "bfloat16":
         flat = flat.view(np.uint16)
     values = pa.array(flat, item)
     return pa.LargeListArray.from_arrays(pa.array(offsets), values, type=_list_type(item))

@@ -11,8 +11,10 @@ later ones.
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -72,12 +74,27 @@ def machine_code(kernel: Any, signature: Sequence[str]) -> tuple[str, bytes]:
         The symbol of the function in the code, and the code: an object file.
     """
     arguments = tuple(_numba_type(kind) for kind in signature)
-    kernel.compile(arguments)
+    with _quiet():
+        kernel.compile(arguments)
     result = kernel.overloads[arguments]
     for declared in _DECLARED.findall(result.library.get_llvm_str()):
-        assert _KNOWN.match(declared), f"{declared} would be missing where Numba is not loaded"
+        if not _KNOWN.match(declared):
+            raise RuntimeError(f"{declared} would be missing where Numba is not loaded")
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Numba says of every line it compiles out of a log for which nobody asked for it."""
+    logger = logging.getLogger("numba")
+    level = logger.level
+    if level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _numba_type(kind: str) -> Any:

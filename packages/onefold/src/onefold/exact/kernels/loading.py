@@ -5,12 +5,12 @@ kernel's machine code is therefore kept, and a process that finds it there loads
 loader and calls it through :mod:`ctypes`, which lets go of the interpreter's lock meanwhile.
 
 **The cache** is a directory of the user: ``$ONEFOLD_CACHE``, else ``$XDG_CACHE_HOME/onefold``, else
-``~/.cache/onefold``. Where none can be written to, code is compiled afresh in every process. The
-key is a hash of every file of this package, of Numba's version and of the processor with its
-features, so an edit anywhere in it counts. (Numba's own cache looks at the file that a function
-stands in, and goes on using stale code when a function that it calls is edited in another one.)
-A lock keeps two processes from compiling the same kernel at the same time, files are renamed into
-place, and one whose digest does not fit is made again.
+``~/.cache/onefold``. Where none can be written to, code is compiled afresh in every process, with a
+warning. The key is a hash of every file of this package, of Numba's version and of the processor
+with its features, so an edit anywhere in it counts. (Numba's own cache looks at the file that a
+function stands in, and goes on using stale code when a function that it calls is edited in another
+one.) A lock keeps two processes from compiling the same kernel at the same time, files are renamed
+into place, and one whose digest does not fit is made again.
 
 **How a kernel is called.** As Numba calls it: the addresses of the result and of a place for
 exceptions, of which kernels have none, and then the arguments, arrays as their parts. That is
@@ -23,6 +23,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
+import logging
 import os
 import tempfile
 import threading
@@ -40,6 +41,8 @@ from onefold.exact.kernels.address import address
 __all__ = ["Kernel", "cache_directory", "why_not_kept"]
 
 Argument: TypeAlias = "np.ndarray[Any, Any] | int | float"
+
+_LOG = logging.getLogger(__name__)
 
 _lock = threading.RLock()
 
@@ -88,7 +91,8 @@ class Kernel:
                 self._variants[tuple(kinds)] = variant
         result = ctypes.c_int64()
         status = variant(ctypes.byref(result), None, *parts)
-        assert status == 0, "kernels raise nothing"
+        if status:
+            raise RuntimeError(f"kernel {self.name} returned {status}, and kernels raise nothing")
         return result.value
 
     def _load(self, arguments: Sequence[Argument]) -> Callable[..., int]:
@@ -102,6 +106,7 @@ class Kernel:
     def _code(self, signature: Sequence[str]) -> tuple[str, bytes]:
         directory = cache_directory()
         if directory is None:
+            _warn()
             return self._compile(signature)
         path = directory / f"{self.name}-{'-'.join(signature).replace(':', 'x')}"
         kept = _read(path)
@@ -114,6 +119,7 @@ class Kernel:
         return kept
 
     def _compile(self, signature: Sequence[str]) -> tuple[str, bytes]:
+        _LOG.info("compiling kernel %s for %s", self.name, ", ".join(signature))
         compiled = importlib.import_module("onefold.exact.kernels.compiled")
         module = importlib.import_module(f"onefold.exact.kernels.{self.module}")
         result: tuple[str, bytes] = compiled.machine_code(getattr(module, self.name), signature)
@@ -154,7 +160,8 @@ def _linked(symbol: str, code: bytes) -> int:
     linker.add_object_file(llvm.ObjectFileRef.from_data(code))
     linker.finalize_object()
     address: int = linker.get_function_address(symbol)
-    assert address, f"{symbol} is not in its code"
+    if not address:
+        raise RuntimeError(f"{symbol} is not in its code")
     return address
 
 
@@ -164,6 +171,7 @@ def _linked(symbol: str, code: bytes) -> int:
 @cache
 def cache_directory() -> Path | None:
     """Where compiled code is kept; None where nothing can be written."""
+    global _why_not_kept  # noqa: PLW0603  # of this process
     home = os.environ.get("ONEFOLD_CACHE") or Path(
         os.environ.get("XDG_CACHE_HOME") or "~/.cache", "onefold"
     )
@@ -171,7 +179,8 @@ def cache_directory() -> Path | None:
         directory = Path(home).expanduser() / f"kernels-{_key()}"
         directory.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
-    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        _why_not_kept = error
         return None
     return directory
 
@@ -213,17 +222,31 @@ def _write(path: Path, symbol: str, code: bytes) -> None:
     global _why_not_kept  # noqa: PLW0603  # of this process
     name = symbol.encode()
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(b"\n".join([_digest(name, code), name, code]))
-        Path(file.name).replace(path)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(b"\n".join([_digest(name, code), name, code]))
+            Path(temporary).replace(path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
     except OSError as error:
         _why_not_kept = error
+        _warn()
 
 
-_why_not_kept: OSError | None = None
+@cache  # once is enough
+def _warn() -> None:
+    _LOG.warning(
+        "compiled kernels cannot be kept (%s), so every process compiles its own, some seconds "
+        "each; $ONEFOLD_CACHE names another directory",
+        _why_not_kept,
+    )
 
 
-def why_not_kept() -> OSError | None:
+_why_not_kept: Exception | None = None
+
+
+def why_not_kept() -> Exception | None:
     """Why the last code that this process could not keep was not kept; None if all was."""
     return _why_not_kept
 

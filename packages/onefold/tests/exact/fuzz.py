@@ -29,7 +29,10 @@ from test_adversaries import expected_sparse, fitting, in_a_tree  # noqa: E402
 
 import onefold  # noqa: E402
 from onefold import ExactPartial, Sparse  # noqa: E402
+from onefold.exact import sparse_numbers  # noqa: E402
 
+sparse_numbers._FEW_ENTRIES, sparse_numbers._THREAD_ENTRIES = 500, 1
+"""Of the sizes here some are then above and some below, and threads are as many as are told."""
 THREADS = (1, 2, 3, 5, 8)
 WIDTH = 2500
 """About how many elements a round checks at once."""

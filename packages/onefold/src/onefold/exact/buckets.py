@@ -25,7 +25,7 @@ from onefold.exact.buffers import plain
 from onefold.exact.pool import in_pieces
 from onefold.update import Array
 
-__all__ = ["Buckets", "Values", "in_buckets"]
+__all__ = ["Buckets", "Values", "in_buckets", "in_one_bucket"]
 
 _BUCKET_ENTRIES = 4096
 _BUCKETS_MAX = 4096
@@ -150,6 +150,22 @@ def in_buckets(
 
     in_pieces(scatter, len(pieces), threads)
     return Buckets(base, key_words, words, key_words + value_words, starts)
+
+
+def in_one_bucket(coordinates: Array, values: Array) -> Buckets:
+    """The same for entries so few that they are not worth dealing out.
+
+    Args:
+        coordinates: int64, not empty.
+        values: As :data:`Values` gives them.
+    """
+    base = int(coordinates.min())
+    key_words = 1 if int(coordinates.max()) - base < 2**32 else 2
+    keys = coordinates.view(np.uint64) - np.uint64(base % 2**64)
+    words = np.empty((keys.size, key_words + values.shape[1]), np.uint32)
+    words[:, :key_words] = keys.view(np.uint32).reshape(-1, 2)[:, :key_words]
+    words[:, key_words:] = values
+    return Buckets(base, key_words, words.reshape(-1), words.shape[1], np.array([0, keys.size]))
 
 
 def _pieces(coordinates: Sequence[Array], size: int) -> list[tuple[int, slice]]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onefold.exact import kernels
-from onefold.exact.buckets import Buckets, Values, in_buckets
+from onefold.exact.buckets import Buckets, in_buckets, in_one_bucket
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
 from onefold.exact.pool import in_pieces
@@ -39,8 +39,10 @@ class Misfit(Exception):
         self.coordinate = coordinate
 
 
-_FEW_ENTRIES = 1 << 13
-"""So few are put together first: what calls cost outweighs their work."""
+_FEW_ENTRIES = 1 << 15
+"""So few are one bucket: what calls cost outweighs their work."""
+_THREAD_ENTRIES = 1 << 16
+"""And what threads cost, unless each has so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +94,15 @@ def reduce_numbers(
                 values = values * plan.weights[number]
         return np.ascontiguousarray(values).view(np.uint32).reshape(-1, travel.words)
 
-    keys: list[Array] = [part.coordinates for part in parts]
-    values: Values = values_of
-    if sum(each.size for each in keys) <= _FEW_ENTRIES:
-        keys, values, threads = *_together(keys, values_of), 1
-    range_bits = _TABLE_BITS if travel.words == 1 else 0
-    buckets = in_buckets(keys, values, travel.words, threads, range_bits=range_bits)
+    keys = [part.coordinates for part in parts]
+    entries = sum(each.size for each in keys)
+    threads = max(1, min(threads, entries // _THREAD_ENTRIES))
+    if entries <= _FEW_ENTRIES:
+        values = [values_of(number, slice(None)) for number in range(len(parts))]
+        buckets = in_one_bucket(np.concatenate(keys), np.concatenate(values))
+    else:
+        range_bits = _TABLE_BITS if travel.words == 1 else 0
+        buckets = in_buckets(keys, values_of, travel.words, threads, range_bits=range_bits)
     stops = _condensed(buckets, travel.kind, threads)
     divisor = plan.divisor if isinstance(plan, FloatPlan) else 1
     counts = _add_up(buckets, stops, travel, divisor, threads)
@@ -111,15 +116,11 @@ def reduce_numbers(
         return coordinates, sums.astype(dtype, copy=False)
 
 
-def _together(keys: list[Array], values_of: Values) -> tuple[list[Array], Values]:
-    """The entries of all parts as those of one."""
-    values = np.concatenate([values_of(number, slice(None)) for number in range(len(keys))])
-    return [np.concatenate(keys)], lambda _, chosen: values[chosen]
-
-
 def _condensed(buckets: Buckets, kind: int, threads: int) -> npt.NDArray[np.int64]:
     """Condense heavy buckets on all threads; returns where each bucket then ends."""
     stops = buckets.starts[1:].copy()
+    if stops[-1] <= _HEAVY_MIN:
+        return stops
     heavy_entries = max(_HEAVY_MIN, int(stops[-1]) // (_HEAVY_SHARE * threads))
     heavy = np.flatnonzero(stops - buckets.starts[:-1] > heavy_entries).tolist()
     pieces = [

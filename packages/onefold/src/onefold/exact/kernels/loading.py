@@ -77,8 +77,7 @@ class Kernel:
                 if not argument.flags.c_contiguous:
                     raise ValueError("kernels read memory as it lies")
                 kinds += (argument.dtype, argument.ndim)
-                parts += (None, None, argument.size, argument.itemsize)
-                parts.append(address(argument))
+                parts += (None, None, argument.size, argument.itemsize, address(argument))
                 parts += argument.shape
                 parts += argument.strides
             else:

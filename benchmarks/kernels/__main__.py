@@ -9,9 +9,11 @@ import json
 import os
 import platform
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernels.measure import say
 from benchmarks.kernels.plots import draw
 from benchmarks.kernels.report import page
 from benchmarks.kernels.results import Results
@@ -30,7 +32,7 @@ def main() -> int:
         name, target = arguments.section
         measure_here(name, Path(target), is_quick=arguments.quick)
         return 0
-    output: Path = arguments.output
+    output: Path = arguments.output or (_quick_output() if arguments.quick else HERE)
     output.mkdir(parents=True, exist_ok=True)
     kept = output / "results.json"
     if arguments.render:
@@ -45,6 +47,7 @@ def main() -> int:
         results, notes.read_text() if notes.exists() else "", draw(results, output / "plots")
     )
     (output / "README.md").write_text(text)
+    say(f"written to {output}")
     return int(any(section["exit_status"] for section in results.sections))
 
 
@@ -58,12 +61,19 @@ def _arguments() -> argparse.Namespace:
         metavar="SECTION",
         help=f"keep the others as they were measured before: {', '.join(SECTIONS)}",
     )
-    parser.add_argument("--output", type=Path, default=HERE, help="a directory; benchmarks/")
+    parser.add_argument(
+        "--output", type=Path, help="a directory; benchmarks/, or with --quick a new one"
+    )
     parser.add_argument(
         "--render", action="store_true", help="write the page anew from results.json"
     )
     parser.add_argument("--section", nargs=2, help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _quick_output() -> Path:
+    """Not where the figures are that count."""
+    return Path(tempfile.mkdtemp(prefix="onefold-bench-"))
 
 
 def _measure(arguments: argparse.Namespace, before: list[dict[str, Any]]) -> dict[str, Any]:

@@ -33,7 +33,8 @@ def _case(distribution: Distribution, scale: Scale) -> Case:
         np.concatenate([part.values for part in parts]),
     )
     result = onefold.sum_sparse(parts)
-    peers = [*GROUPING_PEERS, *SLOW_PEERS] if distribution.all_peers else GROUPING_PEERS[:1]
+    count = 2 if entries.is_too_wide_for_torch else 1
+    peers = [*GROUPING_PEERS, *SLOW_PEERS] if distribution.all_peers else GROUPING_PEERS[:count]
     contestants = [
         ours("onefold", functools.partial(onefold.sum_sparse, parts), lambda found: found.values),
         ours(

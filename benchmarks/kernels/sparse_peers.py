@@ -34,18 +34,26 @@ class Entries:
     keys: np.ndarray
     values: np.ndarray
 
+    @property
+    def size(self) -> int:
+        """What an array of all keys from 0 would have, or from the least if that is below."""
+        return int(self.keys.max()) - min(int(self.keys.min()), 0) + 1
+
+    @property
+    def is_too_wide_for_torch(self) -> bool:
+        """Whether its sizes do not hold that."""
+        return self.size > np.iinfo(np.int64).max
+
 
 def torch_coalesce(entries: Entries) -> Call:
     """A sparse tensor, hybrid if values are rows; keys begin at 0, if the type allows it."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(thread_count())
-    lowest, highest = int(entries.keys.min()), int(entries.keys.max())
-    base = min(lowest, 0)
-    if highest - base + 1 > np.iinfo(np.int64).max:
+    if entries.is_too_wide_for_torch:
         raise ValueError("takes no keys this far apart")
-    indices = torch.from_numpy(entries.keys - base)[None]
+    indices = torch.from_numpy(entries.keys - min(int(entries.keys.min()), 0))[None]
     values = torch.from_numpy(entries.values)
-    shape = (highest - base + 1, *entries.values.shape[1:])
+    shape = (entries.size, *entries.values.shape[1:])
 
     def call() -> Any:
         return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False).coalesce()

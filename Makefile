@@ -36,7 +36,7 @@ format: $(INSTALLED) ## Rewrite the code in the house format
 docs: $(INSTALLED) ## Rewrite docs/commands.md from the command line's --help
 	$(BIN)/python docs/commands.py > docs/commands.md
 
-bench: $(BENCH_INSTALLED) ## Measure the kernels beside their peers and rewrite benchmarks/README.md
+bench: $(BENCH_INSTALLED) ## Measure the kernels beside their peers, rewrite benchmarks/README.md (BENCH=--help)
 	$(BIN)/python -m benchmarks.kernels $(BENCH)
 
 fuzz-exact: $(INSTALLED) ## Compare sums of hostile numbers with exact integers (SECONDS=600 SEED=1)

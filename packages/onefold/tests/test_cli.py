@@ -144,7 +144,8 @@ class TestServe:
             process.send_signal(number)
             _, errors = process.communicate(timeout=BOUND_SECONDS)
             assert process.returncode == 0
-            assert errors == ""
+            assert errors.startswith(f"stopped; what it has is kept in {tmp_path}")
+            assert errors.count("\n") == 1
 
     def test_a_second_server_on_the_directory_is_refused(self, tmp_path: Path) -> None:
         with serving(tmp_path, "--workers", 1):
@@ -230,6 +231,7 @@ class TestRun:
             {"worker": "1", "total": [2.0, 2.0]},
         ]
         assert "steps closed" in result.stderr
+        assert "What happened" in [line.strip() for line in result.stderr.splitlines()]
         written = json.loads(summary.read_text())
         assert written["succeeded"] is True
         assert written["progress"]["closed_steps"] == 1

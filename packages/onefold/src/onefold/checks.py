@@ -70,8 +70,8 @@ def check_ordinal(what: str, ordinal: object, where: str = "") -> int:
     return value
 
 
-def check_weight(weight: object) -> int:
-    """``weight`` as an int.
+def check_weight(weight: object, where: str = "") -> int:
+    """``weight`` as an int; ``where`` begins the message.
 
     Raises:
         InvalidUpdate: It is not an integer from 0 to 2**53.
@@ -79,7 +79,7 @@ def check_weight(weight: object) -> int:
     value = as_integer(weight)
     if value is None or not 0 <= value <= WEIGHT_MAX:
         raise InvalidUpdate(
-            "a weight is an integer from 0 to 2^53 (a count of examples or tokens), "
+            f"{where}a weight is an integer from 0 to 2^53 (a count of examples or tokens), "
             f"not {show(weight)}"
         )
     return value

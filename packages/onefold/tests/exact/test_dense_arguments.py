@@ -315,9 +315,8 @@ def test_a_weight_that_is_no_count_is_refused(weight, place):
     weights = [1, 1, 1]
     weights[place] = weight
     arrays = three_arrays("float64", (4,))
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidUpdate, match=rf"^weights\[{place}\]: a weight is an integer"):
         onefold.mean_dense(arrays, weights)
-    assert not isinstance(caught.value, ZeroWeight | Mismatch)
 
 
 @pytest.mark.parametrize("weights", [[], [1], [1, 1], [1, 1, 1, 1]])
@@ -387,5 +386,5 @@ def test_dtypes_that_cannot_be_contributed_are_refused(dtype):
 def test_what_is_no_array_is_refused():
     """Lists, numbers and None are no contributions."""
     for thing in ([1.0, 2.0], 1.0, None, "12"):
-        with pytest.raises(InvalidUpdate):
+        with pytest.raises(InvalidUpdate, match=r"np\.asarray\(\.\.\.\) makes one"):
             onefold.sum_dense([thing])

@@ -107,3 +107,4 @@ def _serve_until_told(directory: Path, policy: Policy, listen: str, *, warm_up: 
             stopping.wait()
         finally:
             server.stop(drain_seconds=_DRAIN_SECONDS)
+    typer.echo(f"stopped; what it has is kept in {directory}, from where it can go on", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 import threading
 import time
@@ -21,6 +22,8 @@ from onefold.wire import Command, Get, GetStatus, Put, verb_of
 
 __all__ = ["CALL_SECONDS", "Calls", "backoff_seconds", "bulk_seconds", "fetch_status"]
 
+_LOG = logging.getLogger(__name__)
+
 CALL_SECONDS = 10.0
 """How long a call without numbers may take before it counts as lost and is made again."""
 
@@ -28,6 +31,8 @@ _BULK_BYTES_PER_SECOND = 1 << 20
 _BACKOFF_SECONDS_MIN = 0.05
 _BACKOFF_SECONDS_MAX = 2.0
 _CALL_SECONDS_MIN = 0.05
+_SILENT_SECONDS = 5.0
+"""How long somebody who waits for an answer may be left in the dark."""
 _DOUBLINGS_MAX = 4
 _TRIES_KEPT_MAX = 4096
 
@@ -147,7 +152,7 @@ class Calls:
         self._channel.close()
 
     def _until_answered(self, command: _C, seconds: float, call: Callable[[_C, float], _T]) -> _T:
-        begun = time.monotonic()
+        begun, is_told = time.monotonic(), False
         for failures in itertools.count(1):
             self.check_open()
             remaining = self.timeout_seconds - (time.monotonic() - begun)
@@ -161,6 +166,14 @@ class Calls:
                 remaining = begun + self.timeout_seconds - time.monotonic()
                 if remaining <= 0:
                     raise self._gave_up(command, error) from error
+                if not is_told and time.monotonic() - begun >= _SILENT_SECONDS:
+                    is_told = True
+                    _LOG.warning(
+                        "no answer from %s (%s); trying again for up to %.0f s",
+                        self._address,
+                        error,
+                        remaining,
+                    )
             self.pause(failures, min(remaining, _BACKOFF_SECONDS_MAX))
         raise AssertionError("unreachable")
 

@@ -222,7 +222,10 @@ def _check_arrays(arrays: Iterable[object]) -> list[Array]:
 
 def _check_array(index: int, value: object) -> Array:
     if not isinstance(value, np.ndarray | np.generic):
-        raise InvalidUpdate(f"array {index} must be a NumPy array, not {type(value).__name__}")
+        raise InvalidUpdate(
+            f"array {index} must be a NumPy array, not {type(value).__name__}; "
+            "np.asarray(...) makes one"
+        )
     refuse_mask(value, f"array {index}")
     array = np.asarray(value)
     if _kind(array.dtype) not in DTYPES:

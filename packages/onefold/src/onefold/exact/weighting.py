@@ -39,7 +39,10 @@ class Weighting:
         """
         if weights is None:
             return cls(tuple(range(count)), None, count)
-        checked = [check_weight(weight) for weight in listed(weights, "weights")]
+        checked = [
+            check_weight(weight, f"weights[{index}]: ")
+            for index, weight in enumerate(listed(weights, "weights"))
+        ]
         if len(checked) != count:
             raise InvalidInput(
                 f"expected {count} weights, one for each contribution, not {len(checked)}"

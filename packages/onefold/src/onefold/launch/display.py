@@ -67,6 +67,8 @@ class Display:
         traceback: TracebackType | None,
     ) -> None:
         self._live.stop()
+        if not self._console.is_terminal:  # there the bar has ended its line itself
+            self._console.line()
 
 
 def _counts_text(progress: report.Progress) -> str:

@@ -18,7 +18,6 @@ import onefold
 from onefold import errors
 from onefold.aggregator import Aggregator
 from onefold.client import Client
-from onefold.client import calls as calls_module
 from onefold.client.assembly import Assembly
 from onefold.client.channel import Channel, Unreachable
 from onefold.launch import Job
@@ -349,20 +348,6 @@ class TestTimes:
             with pytest.raises(errors.GaveUp, match=address):
                 onefold.client.fetch_status(address, timeout_seconds=0.3)
         assert list(place.spools.iterdir()) == []
-
-    def test_silence_is_told_while_it_lasts(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """Who waits ten minutes for an address that is wrong reads so after seconds, and once."""
-        monkeypatch.setattr(calls_module, "_SILENT_SECONDS", 0.1)
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # and never listens
-            address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
-            with pytest.raises(errors.GaveUp):
-                onefold.connect(address, "a", timeout_seconds=0.6, spool_directory=place.spools)
-        (record,) = [each for each in caplog.records if each.levelname == "WARNING"]
-        assert f"no answer from {address}" in record.getMessage()
-        assert "trying again for up to" in record.getMessage()
 
     def test_gave_up_and_pushed_again(self, place: Place) -> None:
         """A push that gave up goes on where it was when the server is back: one attempt."""

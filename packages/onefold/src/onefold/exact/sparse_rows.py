@@ -40,6 +40,20 @@ class _Rows:
     row_bytes: int
     weights: npt.NDArray[np.float64]
 
+    def of_buckets(self, first: int, last: int) -> tuple[Array | int, ...]:
+        """What kernels are told of the entries of some buckets."""
+        return (
+            self.keys,
+            self.numbers,
+            int(self.buckets.starts[first]),
+            int(self.buckets.starts[last]),
+            int(self.places[first]),
+            self.buckets.base,
+            self.buffers.addresses,
+            self.bits,
+            self.row_bytes,
+        )
+
 
 def reduce_rows(
     parts: list[Sparse], dtype: np.dtype[np.generic], plan: Plan, threads: int
@@ -150,18 +164,7 @@ def _summed(
             reduce_in(scratch, first, last)
 
     def reduce_in(scratch: Scratch, first: int, last: int) -> None:
-        starts = rows.buckets.starts
-        entries = (
-            rows.keys,
-            rows.numbers,
-            int(starts[first]),
-            int(starts[last]),
-            int(rows.places[first]),
-            rows.buckets.base,
-            rows.buffers.addresses,
-            rows.bits,
-            rows.row_bytes,
-        )
+        entries = rows.of_buckets(first, last)
         row_addresses = np.empty(_largest(rows.buckets, first, last), np.int64)
         if isinstance(plan, FloatPlan):
             kernels.reduce_rows(

@@ -17,11 +17,12 @@ there by whoever asks for them.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import cache
+from queue import SimpleQueue
 
 from onefold.checks import as_integer, show
 from onefold.errors import InvalidInput
@@ -30,20 +31,93 @@ from onefold.exact.subnormals import knows_subnormals
 __all__ = ["in_pieces", "thread_count"]
 
 
+_STOP_SECONDS = 1.0
+
+
+class _Job:
+    """Pieces of work that several threads take, each of them once.
+
+    No step leaves a lock behind that a Ctrl-C in its middle could not give back, which is why there
+    are only lists and queues here (Python's own pool hangs after a few hundred).
+
+    Args:
+        work: What to do with the number of a piece.
+        pieces: How many there are.
+        helpers: How many threads may help.
+    """
+
+    def __init__(self, work: Callable[[int], None], pieces: int, helpers: int) -> None:
+        self._work = work
+        self._numbers = list(reversed(range(pieces)))
+        self._helpers = helpers
+        self._places = [None] * helpers
+        self._ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def take(self) -> None:
+        """Work until no piece is left."""
+        while True:
+            try:
+                number = self._numbers.pop()
+            except IndexError:
+                return
+            self._work(number)
+
+    def help(self) -> None:
+        """The same in another thread, unless it is over."""
+        if not self._took_place():
+            return
+        error = None
+        try:
+            self.take()
+        except BaseException as caught:  # noqa: BLE001 - whoever has the job raises it
+            error = caught
+        self._ended.put(error)
+
+    def end(self) -> list[BaseException]:
+        """Give out no more, wait for those who help, and return what they raised."""
+        self._numbers.clear()
+        helping = self._helpers
+        while self._took_place():
+            helping -= 1
+        return [error for _ in range(helping) if (error := self._ended.get()) is not None]
+
+    def _took_place(self) -> bool:
+        try:
+            self._places.pop()
+        except IndexError:
+            return False
+        return True
+
+
 class _Pool:
     """The threads of this process, made when first needed, and more of them when more are."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-        self._size = 0
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
 
-    def of_size(self, size: int) -> ThreadPoolExecutor:
+    def offer(self, job: _Job, helpers: int) -> None:
+        """Let so many threads help with a job."""
         with self._lock:
-            if self._threads is None or self._size < size:
-                self._threads = ThreadPoolExecutor(size, thread_name_prefix="onefold")
-                self._size = size
-            return self._threads
+            while len(self._threads) < helpers:
+                thread = threading.Thread(target=self._serve, name="onefold-sums", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        for _ in range(helpers):
+            self._jobs.put(job)
+
+    def stop(self) -> None:
+        """End all threads, before what they work with is taken apart."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(_STOP_SECONDS)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job.help()
+            del job  # and with it all that is summed, while there is nothing to do
 
 
 _pool = _Pool()
@@ -54,7 +128,21 @@ def _begin_anew() -> None:
     _pool = _Pool()
 
 
+def _stop() -> None:
+    _pool.stop()
+
+
 os.register_at_fork(after_in_child=_begin_anew)
+atexit.register(_stop)
+
+
+class _Here(threading.local):
+    """Whether this thread is sharing out work."""
+
+    is_working = False
+
+
+_here = _Here()
 
 
 def in_pieces(work: Callable[[int], None], pieces: int, threads: int) -> None:
@@ -68,55 +156,16 @@ def in_pieces(work: Callable[[int], None], pieces: int, threads: int) -> None:
         for piece in range(pieces):
             work(piece)
         return
+    job = _Job(work, pieces, helpers)
     try:
         _here.is_working = True
-        _share(work, pieces, threads, helpers)
+        _pool.offer(job, helpers)
+        job.take()
     finally:
         _here.is_working = False
-
-
-class _Here(threading.local):
-    """Whether this thread is sharing out work."""
-
-    is_working = False
-
-
-_here = _Here()
-
-
-def _share(work: Callable[[int], None], pieces: int, threads: int, helpers: int) -> None:
-    numbers = _Numbers(pieces)
-    pool = _pool.of_size(threads - 1)
-    futures = [pool.submit(_take, work, numbers) for _ in range(helpers)]
-    try:
-        _take(work, numbers)
-    finally:
-        numbers.stop()
-        running = [future for future in futures if not future.cancel()]
-        errors = [error for future in running if (error := future.exception()) is not None]
+        errors = job.end()
     if errors:
         raise errors[0]
-
-
-class _Numbers:
-    """Numbers that several threads take, each of them once."""
-
-    def __init__(self, count: int) -> None:
-        self._numbers: Iterator[int] = iter(range(count))
-        self._lock = threading.Lock()
-
-    def take(self) -> int | None:
-        with self._lock:
-            return next(self._numbers, None)
-
-    def stop(self) -> None:
-        with self._lock:
-            self._numbers = iter(())
-
-
-def _take(work: Callable[[int], None], numbers: _Numbers) -> None:
-    while (number := numbers.take()) is not None:
-        work(number)
 
 
 def thread_count(threads: object = None) -> int:

@@ -43,33 +43,33 @@ Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 
 class _ElementTypes(Mapping[str, np.dtype[np.generic]]):
-    """Types by name; bfloat16 is loaded when it is asked for, as not everybody's import is fast."""
+    """Types by name; what has bfloat16 is only loaded when that is asked for."""
 
-    _NAMES = (
-        *("float16", "float32", "float64"),
-        *("int8", "int16", "int32", "int64"),
-        *("uint8", "uint16", "uint32", "uint64"),
-        "bfloat16",
-    )
+    def __init__(self) -> None:
+        names = (
+            *("float16", "float32", "float64"),
+            *("int8", "int16", "int32", "int64"),
+            *("uint8", "uint16", "uint32", "uint64"),
+        )
+        self._types: dict[str, np.dtype[np.generic] | None]
+        self._types = {name: np.dtype(name) for name in names} | {"bfloat16": None}
 
     def __getitem__(self, name: str) -> np.dtype[np.generic]:
-        if name not in self._NAMES:
-            raise KeyError(name)
-        if name == "bfloat16":
-            import ml_dtypes  # noqa: PLC0415  # 0.7.0 takes a second
+        dtype = self._types[name]
+        if dtype is None:
+            import ml_dtypes  # noqa: PLC0415  # version 0.7.0 takes a second
 
-            dtype: np.dtype[np.generic] = np.dtype(ml_dtypes.bfloat16)
-            return dtype
-        return np.dtype(name)
+            dtype = self._types[name] = np.dtype(ml_dtypes.bfloat16)
+        return dtype
 
     def __contains__(self, name: object) -> bool:
-        return name in self._NAMES
+        return name in self._types
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._NAMES)
+        return iter(self._types)
 
     def __len__(self) -> int:
-        return len(self._NAMES)
+        return len(self._types)
 
 
 DTYPES: Mapping[str, np.dtype[np.generic]] = _ElementTypes()

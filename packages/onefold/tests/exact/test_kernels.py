@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -259,6 +262,59 @@ def test_a_forked_child_has_threads_of_its_own():
     subprocess.run(
         [sys.executable, "-W", "ignore", "-c", RUN_AFTER_FORK], check=True, env=environment
     )
+
+
+INTERRUPTED = """
+import signal
+from onefold.exact import pool
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+for number in range(1500):
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 2e-5 + number % 40 * 1e-5)
+            while True:
+                pool.in_pieces(lambda _: None, 9, 3)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        done = []
+        pool.in_pieces(done.append, 9, 3)
+        assert sorted(done) == list(range(9))
+"""
+
+
+def test_no_ctrl_c_leaves_threads_waiting_for_ever():
+    """Wherever it comes while work is given out, the next is done, each piece once."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("Windows has no timer that interrupts")
+    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=120)
+
+
+def test_what_was_summed_is_not_kept_by_threads_that_wait():
+    """Nor are threads more than were asked for, whoever raised before."""
+    before = {thread for thread in threading.enumerate() if thread.name == "onefold-sums"}
+    held = np.ones(5)
+    gone = weakref.ref(held)
+
+    def fail(number, held=held):
+        raise ZeroDivisionError(number + held.size)
+
+    for _ in range(50):
+        with pytest.raises(ZeroDivisionError):
+            pool.in_pieces(fail, 20, 2)
+    after = {thread for thread in threading.enumerate() if thread.name == "onefold-sums"}
+    assert len(after - before) <= 1
+    del held, fail
+    for _ in range(500):
+        gc.collect()
+        if gone() is None:
+            break
+        time.sleep(0.01)
+    assert gone() is None
 
 
 def test_the_cache_needs_no_writable_home(tmp_path):

@@ -302,6 +302,18 @@ def _values(result):
     return result.values if isinstance(result, Sparse) else result
 
 
+def test_rows_that_no_memory_holds_are_refused_also_where_there_is_none():
+    """What is added can be sent on, and has a mean."""
+    none = np.empty(0, np.int64)
+    partial = ExactPartial.sparse("int8")
+    with pytest.raises(InvalidUpdate, match="rows of shape"):
+        partial.add(Sparse(none, np.zeros((0, 2**40, 2**20), np.int8)))
+    assert partial.count == 0
+    partial.add(Sparse(none, np.zeros((0, 2**40, 2**19), np.int8)))
+    back = ExactPartial.from_bytes(partial.to_bytes())
+    assert back.mean().values.shape == (0, 2**40, 2**19)
+
+
 def some_bytes():
     partial = ExactPartial.sparse(np.float32)
     values = np.array([1, np.inf, 1e30], np.float32)

@@ -21,6 +21,7 @@ from onefold.exact.kernels.address import address
 from onefold.exact.kernels.sizes import BLOCK
 from onefold.exact.plan import IntegerPlan, Plan, plan_for
 from onefold.exact.pool import in_pieces, thread_count
+from onefold.exact.scratch import Scratch, with_scratch
 from onefold.exact.slow_dense import reduce_slowly
 from onefold.exact.subnormals import check_subnormals
 from onefold.exact.weighting import Weighting, listed
@@ -160,9 +161,10 @@ def _reduce_in_place(buffers: Buffers, result: Array, plan: Plan, threads: int) 
     step = _step(len(buffers.arrays), flat.size, threads)
     overflows: list[int] = []
 
-    def work(piece: int) -> None:
+    @with_scratch
+    def work(scratch: Scratch, piece: int) -> None:
         first = piece * step
-        overflow = plan.reduce(buffers, first, flat[first : first + step])
+        overflow = plan.reduce(scratch, buffers, first, flat[first : first + step])
         if overflow >= 0:
             overflows.append(first + overflow)
 
@@ -182,11 +184,12 @@ def _reduce_copies(arrays: Sequence[Array], result: Array, plan: Plan, threads: 
     pieces = list(boxes(result.shape, COPIED_ELEMENTS))
     overflows: list[int] = []
 
-    def work(piece: int) -> None:
+    @with_scratch
+    def work(scratch: Scratch, piece: int) -> None:
         start, box = pieces[piece]
         copies = Buffers.of([plain(array[box]) for array in arrays])
         block = np.empty(result[box].shape, result.dtype.newbyteorder("="))
-        overflow = plan.reduce(copies, 0, block.reshape(-1))
+        overflow = plan.reduce(scratch, copies, 0, block.reshape(-1))
         if overflow >= 0:
             overflows.append(start + overflow)
         else:  # one of the arrays may lie there, whose elements are to be told

@@ -251,7 +251,7 @@ class ExactPartial:
     @property
     def _row_size(self) -> int:
         """How many numbers there are at a coordinate."""
-        return math.prod(cast("tuple[int, ...]", (self.shape or (None,))[1:]))
+        return math.prod(_row(self.shape or (None,)))
 
     def _coordinate(self, position: int) -> int:
         if self._coordinates is None:
@@ -262,14 +262,15 @@ class ExactPartial:
         assert self.shape is not None, "something was added"
         if self._coordinates is None:
             return flat.reshape(cast("tuple[int, ...]", self.shape))
-        row = cast("tuple[int, ...]", self.shape[1:])
-        values = flat.reshape(self._coordinates.size, *row)
+        values = flat.reshape(self._coordinates.size, *_row(self.shape))
         declared = None if self.shape[0] is None else cast("tuple[int, ...]", self.shape)
         return Sparse(self._coordinates.copy(), values, declared)
 
     def _require(self, dtype: np.dtype[np.generic], shape: Shape | None) -> None:
         """Refuse what is of another dtype or shape; the first that is added gives the shape."""
         shapes_differ = None not in {self.shape, shape} and shape != self.shape
+        if self.is_sparse and shape is not None and not is_possible((0, *_row(shape))):
+            raise InvalidUpdate(f"no sums are kept of rows of shape {_show(_row(shape))}")
         if dtype != self.dtype or shapes_differ:
             raise Mismatch(
                 f"the partial sum is of {self.dtype.name}{_show(self.shape)}, "
@@ -324,6 +325,11 @@ def _checked_shape(shape: object) -> tuple[int, ...]:
 
 def _shape_of(part: Sparse) -> Shape:
     return (None, *part.row) if part.shape is None else part.shape
+
+
+def _row(shape: Shape) -> tuple[int, ...]:
+    """The shape of what stands at a coordinate."""
+    return cast("tuple[int, ...]", shape[1:])
 
 
 def _show(shape: Shape | None) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from onefold.exact import kernels
 from onefold.exact.buffers import Buffers, padding, storage
-from onefold.exact.scratch import Scratch, borrowed
+from onefold.exact.scratch import Scratch
 from onefold.exact.stored import significant_bits
 from onefold.exact.weighting import Weighting
 from onefold.update import Array
@@ -55,13 +55,8 @@ class FloatPlan:
     spread: int
     products_exact: bool
 
-    def reduce(self, buffers: Buffers, start: int, out: Array) -> int:
+    def reduce(self, scratch: Scratch, buffers: Buffers, start: int, out: Array) -> int:
         """Fill ``out`` (flat, of the arrays' type) from element ``start`` on; returns -1."""
-        with borrowed() as scratch:
-            self._reduce(buffers, start, out, scratch)
-        return -1
-
-    def _reduce(self, buffers: Buffers, start: int, out: Array, scratch: Scratch) -> None:
         doubts, found = scratch.indices(out.size), out.size
         if self.spread >= 0:
             found = kernels.reduce_totals(
@@ -79,18 +74,19 @@ class FloatPlan:
         if out.itemsize < np.dtype(np.float32).itemsize:
             if found:
                 chosen = doubts[:found].copy() if some else None
-                self._widened(buffers, start, out, chosen, scratch)
+                self._widened(scratch, buffers, start, out, chosen)
         elif not some:
-            self._by_pairs(buffers, start, out, scratch)
+            self._by_pairs(scratch, buffers, start, out)
         elif found:
-            self._by_limbs(buffers, start, out, doubts[:found], scratch)
+            self._by_limbs(scratch, buffers, start, out, doubts[:found])
+        return -1
 
     def _by_pairs(
         self,
+        scratch: Scratch,
         buffers: Buffers,
         start: int,
         out: Array,
-        scratch: Scratch,
         *,
         odd: bool = False,
     ) -> None:
@@ -108,15 +104,15 @@ class FloatPlan:
             int(odd),
         )
         if found:
-            self._by_limbs(buffers, start, out, doubts[:found], scratch, odd=odd)
+            self._by_limbs(scratch, buffers, start, out, doubts[:found], odd=odd)
 
     def _by_limbs(
         self,
+        scratch: Scratch,
         buffers: Buffers,
         start: int,
         out: Array,
         indices: npt.NDArray[np.int64],
-        scratch: Scratch,
         *,
         odd: bool = False,
     ) -> None:
@@ -133,11 +129,11 @@ class FloatPlan:
 
     def _widened(
         self,
+        scratch: Scratch,
         buffers: Buffers,
         start: int,
         out: Array,
         indices: npt.NDArray[np.int64] | None,
-        scratch: Scratch,
     ) -> None:
         """Sum arrays of 16 bits as float32: some elements, or all."""
         arrays = [array.reshape(-1)[start : start + out.size] for array in buffers.arrays]
@@ -150,7 +146,7 @@ class FloatPlan:
             with np.errstate(all="ignore"):  # of signalling NaNs
                 wide = Buffers.of([array[chosen].astype(np.float32) for array in arrays])
             sums = np.empty(wide.arrays[0].size, np.float32)
-            self._by_pairs(wide, 0, sums, scratch, odd=True)
+            self._by_pairs(scratch, wide, 0, sums, odd=True)
             with np.errstate(all="ignore"):
                 out[chosen] = sums.astype(out.dtype)
 
@@ -169,18 +165,12 @@ class IntegerPlan:
         shift = 32 if dtype.itemsize == 8 else 0  # bytes
         return cls(int(limits.min) >> shift, int(limits.max) >> shift)
 
-    def reduce(self, buffers: Buffers, start: int, out: Array) -> int:
+    def reduce(self, scratch: Scratch, buffers: Buffers, start: int, out: Array) -> int:
         """Fill ``out`` (flat) from element ``start`` on; returns the first misfit, or -1."""
-        with borrowed() as scratch:
-            return kernels.reduce_integers(
-                buffers.addresses,
-                start,
-                out,
-                scratch.integers,
-                padding(out.dtype),
-                self.least,
-                self.most,
-            )
+        integers = scratch.integers
+        return kernels.reduce_integers(
+            buffers.addresses, start, out, integers, padding(out.dtype), self.least, self.most
+        )
 
 
 Plan = FloatPlan | IntegerPlan

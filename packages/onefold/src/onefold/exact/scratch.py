@@ -6,15 +6,20 @@ signal handler or a finalizer that sums runs on the thread of the sum that it in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from onefold.exact.kernels.sizes import BLOCK, FEW, LIMBS, PLACES, TABLE
 
-__all__ = ["Room", "Scratch", "borrowed"]
+__all__ = ["Room", "Scratch", "with_scratch"]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 _KEPT = 1 << 16
 """Rooms for more entries are not kept."""
@@ -80,26 +85,23 @@ _idle: list[Scratch] = []
 """Taken from the end and put back there, each in one step that no other thread comes between."""
 
 
-class borrowed:  # noqa: N801  # used as a function is
-    """``with borrowed() as scratch:`` nobody else has it meanwhile.
+def with_scratch(
+    work: Callable[Concatenate[Scratch, _Parameters], _Result],
+) -> Callable[_Parameters, _Result]:
+    """``work``, whose first argument is scratch that nobody else has meanwhile.
 
     What an exception ends is not given back: nobody knows in which state it is.
     """
 
-    __slots__ = ("_scratch",)
-
-    def __enter__(self) -> Scratch:
+    @wraps(work)
+    def borrowing(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         try:
-            self._scratch = _idle.pop()
+            scratch = _idle.pop()
         except IndexError:
-            self._scratch = Scratch()
-        return self._scratch
+            scratch = Scratch()
+        result = work(scratch, *args, **kwargs)
+        if len(_idle) < _IDLE_MAX:
+            _idle.append(scratch)
+        return result
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None and len(_idle) < _IDLE_MAX:
-            _idle.append(self._scratch)
+    return borrowing

@@ -17,7 +17,7 @@ from onefold.exact.buckets import Buckets, in_buckets, in_one_bucket
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
 from onefold.exact.pool import in_pieces
-from onefold.exact.scratch import Room, Scratch, borrowed
+from onefold.exact.scratch import Room, Scratch, with_scratch
 from onefold.update import Array, Sparse
 
 __all__ = ["Misfit", "Travel", "reduce_numbers"]
@@ -130,22 +130,22 @@ def _condensed(buckets: Buckets, kind: int, threads: int) -> npt.NDArray[np.int6
     ]
     ends = [0] * len(pieces)
 
-    def condense(number: int) -> None:
+    @with_scratch
+    def condense(scratch: Scratch, number: int) -> None:
         _, start, stop = pieces[number]
-        with borrowed() as scratch:
-            room = scratch.room(_CONDENSED_MIN)
-            ends[number] = kernels.condense(
-                buckets.words,
-                buckets.key_words,
-                buckets.width,
-                kind,
-                start,
-                stop,
-                _CONDENSED_MIN,
-                room.entries,
-                room.ranges,
-                room.places,
-            )
+        room = scratch.room(_CONDENSED_MIN)
+        ends[number] = kernels.condense(
+            buckets.words,
+            buckets.key_words,
+            buckets.width,
+            kind,
+            start,
+            stop,
+            _CONDENSED_MIN,
+            room.entries,
+            room.ranges,
+            room.places,
+        )
 
     in_pieces(condense, len(pieces), threads)
     entries = buckets.words.reshape(-1, buckets.width)
@@ -165,12 +165,9 @@ def _add_up(
     starts = buckets.starts[:-1]
     misfits: list[int] = []
 
-    def add_up(first: int, last: int) -> None:
-        with borrowed() as scratch:
-            room = scratch.room(int((stops[first:last] - starts[first:last]).max()))
-            add_up_in(scratch, room, first, last)
-
-    def add_up_in(scratch: Scratch, room: Room, first: int, last: int) -> None:
+    @with_scratch
+    def add_up(scratch: Scratch, first: int, last: int) -> None:
+        room = scratch.room(int((stops[first:last] - starts[first:last]).max()))
         while first < last:
             stopped = kernels.sum_buckets(
                 buckets.words,

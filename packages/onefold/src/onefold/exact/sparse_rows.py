@@ -17,7 +17,7 @@ from onefold.exact.buckets import Buckets, in_buckets
 from onefold.exact.buffers import Buffers, plain
 from onefold.exact.kernels import sizes
 from onefold.exact.plan import FloatPlan, IntegerPlan, Plan
-from onefold.exact.scratch import Scratch, borrowed
+from onefold.exact.scratch import Scratch, with_scratch
 from onefold.exact.sparse_numbers import Misfit
 from onefold.update import Array, Sparse
 
@@ -123,24 +123,24 @@ def _sorted(
     keys, numbers = np.empty((2, int(buckets.starts[-1])), np.uint64)
     counts = np.empty(buckets.count, np.int64)
 
-    def sort(first: int, last: int) -> None:
-        with borrowed() as scratch:
-            room = scratch.room(_largest(buckets, first, last))
-            kernels.sort_buckets(
-                buckets.words,
-                buckets.key_words,
-                buckets.width,
-                kind,
-                buckets.starts,
-                first,
-                last,
-                room.entries,
-                room.ranges,
-                room.places,
-                keys,
-                numbers,
-                counts,
-            )
+    @with_scratch
+    def sort(scratch: Scratch, first: int, last: int) -> None:
+        room = scratch.room(_largest(buckets, first, last))
+        kernels.sort_buckets(
+            buckets.words,
+            buckets.key_words,
+            buckets.width,
+            kind,
+            buckets.starts,
+            first,
+            last,
+            room.entries,
+            room.ranges,
+            room.places,
+            keys,
+            numbers,
+            counts,
+        )
 
     buckets.for_each(sort, threads)
     places = np.append(0, np.cumsum(counts))
@@ -159,11 +159,8 @@ def _summed(
     out, width = result.reshape(-1), math.prod(result.shape[1:])
     misfits: list[int] = []
 
-    def reduce(first: int, last: int) -> None:
-        with borrowed() as scratch:
-            reduce_in(scratch, first, last)
-
-    def reduce_in(scratch: Scratch, first: int, last: int) -> None:
+    @with_scratch
+    def reduce(scratch: Scratch, first: int, last: int) -> None:
         entries = rows.of_buckets(first, last)
         row_addresses = np.empty(_largest(rows.buckets, first, last), np.int64)
         if isinstance(plan, FloatPlan):

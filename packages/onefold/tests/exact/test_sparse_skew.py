@@ -124,6 +124,16 @@ def test_a_sample_that_misleads_changes_no_result():
         check([Sparse(coordinates, values)])
 
 
+@pytest.mark.parametrize("span", [2**32 - 1, 2**32, 2**32 + 1, 2**33 - 1])
+@pytest.mark.parametrize("size", [3, 5000])
+def test_keys_that_just_fit_32_bits_or_do_not(span, size):
+    """Least and greatest differ in what a short key would leave out, dealt out or in one bucket."""
+    for base in (-(2**63), -7, 2**63 - 1 - span):
+        coordinates = base + np.arange(size, dtype=np.int64)
+        coordinates[-2:] = base + span - 2**32 if span >= 2**32 else base, base + span
+        check([Sparse(coordinates, np.arange(1.0, size + 1))])
+
+
 def test_both_ends_of_int64_and_little_else():
     """Buckets of one key each, and the very last key there is."""
     least, most = -(2**63), 2**63 - 1

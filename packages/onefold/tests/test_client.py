@@ -19,7 +19,7 @@ from onefold import errors
 from onefold.aggregator import Aggregator
 from onefold.client import Client
 from onefold.client.assembly import Assembly
-from onefold.client.channel import Channel, Unreachable
+from onefold.client.channel import FlightChannel, Unreachable
 from onefold.launch import Job
 from onefold.launch.server import ServerProcess
 from onefold.parts import encoding
@@ -86,13 +86,13 @@ class Calls:
         self.made: list[object] = []
         self.before: Callable[[object], None] = lambda _command: None
         for name in ("act", "put", "get"):
-            monkeypatch.setattr(Channel, name, self._noting(getattr(Channel, name)))
+            monkeypatch.setattr(FlightChannel, name, self._noting(getattr(FlightChannel, name)))
 
     def _noting(self, call: Callable[..., object]) -> Callable[..., object]:
-        def noting(channel: Channel, command: object, *rest: object, **options: object) -> object:
+        def noting(self_: object, command: object, *rest: object, **options: object) -> object:
             self.made.append(command)
             self.before(command)
-            return call(channel, command, *rest, **options)
+            return call(self_, command, *rest, **options)
 
         return noting
 

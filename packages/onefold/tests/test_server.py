@@ -524,7 +524,7 @@ class TestLife:
 
     def test_stop_wakes_pending_pulls(self, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
         """A pull that could wait for an hour is answered Open, and the server does stop."""
-        monkeypatch.setattr("onefold.server.service._POLL_SECONDS_MAX", 3600.0)
+        monkeypatch.setattr("onefold.server.dispatch._POLL_SECONDS_MAX", 3600.0)
         waiting = threading.Semaphore(0)
         wait = Aggregator.wait
 

@@ -14,7 +14,8 @@ has closed, and is sent again when the server says that it lacks it.
 * :mod:`~onefold.client.sending`, :mod:`~onefold.client.receiving`: one update there, one aggregate
   back.
 * :mod:`~onefold.client.calls`: calls that are made until they are answered.
-* :mod:`~onefold.client.channel`: one call over Flight.
+* :mod:`~onefold.client.channel`: one call, over Flight.
+* :mod:`~onefold.client.timing`: the clock by which they wait.
 """
 
 from onefold.client.calls import fetch_status

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-import random
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,9 +12,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from onefold.checks import check_seconds, show
-from onefold.client.channel import Channel, Unreachable
-from onefold.errors import Damaged, GaveUp, InvalidInput, StoreError, TransportError
+from onefold.checks import check_seconds
+from onefold.client.channel import Channel, FlightChannel, Unreachable
+from onefold.client.timing import Timing
+from onefold.errors import Damaged, GaveUp, StoreError, TransportError
 from onefold.status import RunStatus
 from onefold.wire import Command, Get, GetStatus, Put, verb_of
 
@@ -66,7 +65,7 @@ def fetch_status(address: str, *, timeout_seconds: float = 5.0) -> RunStatus:
     Raises:
         GaveUp: The server did not answer in time.
     """
-    calls = Calls(address, timeout_seconds)
+    calls = Calls(FlightChannel(address), timeout_seconds)
     try:
         return calls.act(GetStatus(), RunStatus)
     finally:
@@ -77,15 +76,17 @@ class Calls:
     """What a client says to one server. Several threads may use it.
 
     Args:
-        address: ``grpc://HOST:PORT``.
+        channel: The way to the server; closed by :meth:`close`.
         timeout_seconds: How long to go on without an answer.
+        timing: What tells the time and waits.
     """
 
-    def __init__(self, address: str, timeout_seconds: float) -> None:
+    def __init__(
+        self, channel: Channel, timeout_seconds: float, timing: Timing | None = None
+    ) -> None:
         self.timeout_seconds = check_seconds("timeout_seconds", timeout_seconds, positive=True)
-        self._address = _whole_address(address)
-        self._channel = Channel(self._address)
-        self._closed = threading.Event()
+        self._channel = channel
+        self._timing = timing or Timing()
         self._tries: OrderedDict[object, int] = OrderedDict()
         self._tries_lock = threading.Lock()
 
@@ -142,20 +143,24 @@ class Calls:
 
     def pause(self, failures: int, seconds_max: float = _BACKOFF_SECONDS_MAX) -> None:
         """Wait before something is tried again, for at most ``seconds_max``."""
-        seconds = backoff_seconds(failures, random.random())  # noqa: S311 - no secret
-        self._closed.wait(min(seconds, seconds_max))
+        seconds = backoff_seconds(failures, self._timing.draw())
+        self._timing.wait(min(seconds, seconds_max))
         self.check_open()
+
+    def now(self) -> float:
+        """Seconds on the clock by which the client waits; it never goes back."""
+        return self._timing.now()
 
     def close(self) -> None:
         """End all waits, and give the connection up."""
-        self._closed.set()
+        self._timing.end()
         self._channel.close()
 
     def _until_answered(self, command: _C, seconds: float, call: Callable[[_C, float], _T]) -> _T:
-        begun, is_told = time.monotonic(), False
+        begun, is_told = self.now(), False
         for failures in itertools.count(1):
             self.check_open()
-            remaining = self.timeout_seconds - (time.monotonic() - begun)
+            remaining = self.timeout_seconds - (self.now() - begun)
             # What took too long once is given more time, or it would never come to its end.
             limit = min(seconds * 2.0 ** min(failures - 1, _DOUBLINGS_MAX), remaining)
             try:
@@ -163,14 +168,14 @@ class Calls:
             except (Unreachable, StoreError) as error:
                 if isinstance(error, Damaged):
                     raise
-                remaining = begun + self.timeout_seconds - time.monotonic()
+                remaining = begun + self.timeout_seconds - self.now()
                 if remaining <= 0:
                     raise self._gave_up(command, error) from error
-                if not is_told and time.monotonic() - begun >= _SILENT_SECONDS:
+                if not is_told and self.now() - begun >= _SILENT_SECONDS:
                     is_told = True
                     _LOG.warning(
                         "no answer from %s (%s); trying again for up to %.0f s",
-                        self._address,
+                        self._channel.address,
                         error,
                         remaining,
                     )
@@ -191,29 +196,14 @@ class Calls:
 
     def check_open(self) -> None:
         """Raise TransportError once the calls have been closed."""
-        if self._closed.is_set():
+        if self._timing.has_ended:
             raise TransportError("this client is closed; connect again")
 
     def _gave_up(self, command: Command, error: Exception) -> GaveUp:
         step = getattr(command, "step", None)
         where = "" if step is None else f" of step {step}"
         return GaveUp(
-            f"no answer from {self._address} to {verb_of(command)!r}{where} within "
+            f"no answer from {self._channel.address} to {verb_of(command)!r}{where} within "
             f"{self.timeout_seconds} s (last: {error}); see that the server runs there, "
             "then connect again"
         )
-
-
-def _whole_address(address: object) -> str:
-    """An address with its scheme.
-
-    Raises:
-        InvalidInput: It is no ``grpc://HOST:PORT``.
-    """
-    if not isinstance(address, str):
-        raise InvalidInput(f"an address is a string, grpc://HOST:PORT, not {show(address)}")
-    _, separator, place = address.rpartition("://")
-    host, _, port = place.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}")
-    return address if separator else f"grpc://{address}"

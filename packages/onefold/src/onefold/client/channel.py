@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyarrow import flight
 
+from onefold.checks import show
 from onefold.errors import InvalidInput
 from onefold.wire import (
     Command,
@@ -21,7 +22,7 @@ from onefold.wire import (
     verb_of,
 )
 
-__all__ = ["Channel", "Unreachable"]
+__all__ = ["Channel", "FlightChannel", "Unreachable"]
 
 _T = TypeVar("_T")
 
@@ -40,16 +41,47 @@ class Unreachable(Exception):
     """There was no answer; whether the server has done what was asked is not known."""
 
 
-class Channel:
-    """Calls to one server. Several threads may use it.
+class Channel(Protocol):
+    """Makes one call, once.
+
+    Each method raises :class:`Unreachable` where there was no answer, else an
+    :class:`~onefold.errors.OnefoldError` where the server answered with one.
+    """
+
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+
+    def act(self, command: Command, expected: type[_T], *, seconds: float) -> _T:
+        """Send a command that carries no numbers; it is lost after ``seconds``."""
+
+    def put(
+        self,
+        command: Put,
+        part: tuple[pa.Schema, Sequence[pa.RecordBatch]],
+        expected: type[_T],
+        *,
+        seconds: float,
+    ) -> _T:
+        """Send a part of an update."""
+
+    def get(self, command: Get, *, seconds: float) -> Iterator[pa.RecordBatch]:
+        """Receive a part of an aggregate, as it comes."""
+
+    def close(self) -> None:
+        """Give the connection up."""
+
+
+class FlightChannel:
+    """Calls to one server over Arrow Flight. Several threads may use it.
 
     Args:
         address: ``grpc://HOST:PORT``.
     """
 
     def __init__(self, address: str) -> None:
-        self._address = address
-        self._flight = _connected(address)
+        self.address = _whole_address(address)
+        self._flight = _connected(self.address)
 
     def act(self, command: Command, expected: type[_T], *, seconds: float) -> _T:
         """Send a command by ``DoAction``."""
@@ -97,11 +129,26 @@ class Channel:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, flight.FlightTimedOutError):
                 # A connection whose other end has vanished without a word would stay for minutes.
-                self._flight = _connected(self._address)
+                self._flight = _connected(self.address)
             failure = getattr(error, "extra_info", None)
             if failure:
                 raise decode_failure(failure) from None
             raise Unreachable(_plain(error)) from error
+
+
+def _whole_address(address: object) -> str:
+    """An address with its scheme.
+
+    Raises:
+        InvalidInput: It is no ``grpc://HOST:PORT``.
+    """
+    if not isinstance(address, str):
+        raise InvalidInput(f"an address is a string, grpc://HOST:PORT, not {show(address)}")
+    _, separator, place = address.rpartition("://")
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}")
+    return address if separator else f"grpc://{address}"
 
 
 def _connected(address: str) -> flight.FlightClient:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from contextlib import suppress
 
@@ -67,14 +66,14 @@ class Session:
 
     def wait(self, step: int, seconds: float) -> Closed:
         """Wait for a step to close; what the server lacks for it is sent again."""
-        end = time.monotonic() + seconds
+        end = self._calls.now() + seconds
         failures = 0
         while True:
-            left = min(_POLL_SECONDS, self._calls.timeout_seconds / 4, end - time.monotonic())
+            left = min(_POLL_SECONDS, self._calls.timeout_seconds / 4, end - self._calls.now())
             answer = self._poll(step, max(0.0, left))
             if isinstance(answer, Closed):
                 return answer
-            if time.monotonic() >= end:
+            if self._calls.now() >= end:
                 raise self._not_yet(step, seconds)
             if isinstance(answer, Resend):
                 receipt = self._send_again(step)
@@ -156,7 +155,7 @@ class Session:
         lowest = min((at.step for at in status.open_steps), default=None)
         if lowest is not None:
             with suppress(NotYet, Expired, NoUpdate, SumOverflow, StoreError):
-                self.wait(lowest, max(0.0, end - time.monotonic()))
+                self.wait(lowest, max(0.0, end - self._calls.now()))
 
 
 def check_counts(receipt: Receipt) -> None:

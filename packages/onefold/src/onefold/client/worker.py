@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Self
 from onefold.aggregate import Aggregate
 from onefold.checks import check_seconds, check_sending, check_step, check_worker
 from onefold.client.calls import Calls
+from onefold.client.channel import FlightChannel
 from onefold.client.receiving import fetch
 from onefold.client.session import Session, check_counts
 from onefold.client.spool import Spool
@@ -58,9 +58,8 @@ def connect(
         raise InvalidInput("no address: give connect() grpc://HOST:PORT, or set ONEFOLD_ADDRESS")
     if not worker:
         raise InvalidInput("no worker: give connect() the worker's name, or set ONEFOLD_WORKER")
-    client = Client(
-        address, worker, timeout_seconds=timeout_seconds, spool_directory=spool_directory
-    )
+    check_worker(worker)
+    client = Client(worker, Calls(FlightChannel(address), timeout_seconds), spool_directory)
     try:
         return client.open()
     except BaseException:
@@ -78,24 +77,23 @@ class Client:
     :class:`~onefold.errors.Fenced`.
 
     Args:
-        address: ``grpc://HOST:PORT``.
         worker: The worker's name.
-        timeout_seconds: How long to go on without an answer before giving up.
+        calls: The way to the server; closed by :meth:`close`.
         spool_directory: Where to keep updates until their steps have closed.
+        life: The id of this life; default: a new one, at random.
     """
 
     def __init__(
         self,
-        address: str,
         worker: str,
-        *,
-        timeout_seconds: float = 600.0,
+        calls: Calls,
         spool_directory: Path | str | None = None,
+        *,
+        life: str | None = None,
     ) -> None:
-        self._worker = check_worker(worker)
-        self._life = uuid.uuid4().hex
-        self._timeout_seconds = check_seconds("timeout_seconds", timeout_seconds, positive=True)
-        self._calls = Calls(address, self._timeout_seconds)
+        self._worker = worker
+        self._life = life or uuid.uuid4().hex
+        self._calls = calls
         self._spool = Spool(spool_directory)
         self._session: Session | None = None
         self._opening = threading.Lock()
@@ -176,7 +174,7 @@ class Client:
             GaveUp: The server did not answer.
         """
         step = check_step(step)
-        seconds = self._timeout_seconds
+        seconds = self._calls.timeout_seconds
         if timeout_seconds is not None:
             seconds = check_seconds("timeout_seconds", timeout_seconds)
         return fetch(self._calls, self.joined, self._alive().wait(step, seconds))
@@ -193,10 +191,10 @@ class Client:
             Refused: The update does not count; the receipt says why.
             OnefoldError: As for :meth:`push` and :meth:`pull`.
         """
-        end = time.monotonic() + self._timeout_seconds
+        end = self._calls.now() + self._calls.timeout_seconds
         receipt = self.push(step, update, weight=weight)
         rounds = 0
-        while receipt.status is Status.TOO_FAR and time.monotonic() < end:
+        while receipt.status is Status.TOO_FAR and self._calls.now() < end:
             self._alive().wait_for_window(end)
             rounds += 1
             self._calls.pause(rounds)

@@ -11,7 +11,8 @@ The server decides nothing: it reads commands (:mod:`onefold.wire`), calls the
 * that deadlines close steps when nobody calls: a thread ticks.
 
 * :mod:`~onefold.server.running`: its life, from a free port to the last call.
-* :mod:`~onefold.server.service`: the calls.
+* :mod:`~onefold.server.service`: the calls, as Flight has them.
+* :mod:`~onefold.server.dispatch`: commands in, answers out.
 * :mod:`~onefold.server.warming`: compiling ahead, in the background.
 * :mod:`~onefold.server.ports`: whether an address is free.
 """

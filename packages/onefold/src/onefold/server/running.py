@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from onefold.aggregator import Aggregator
 from onefold.errors import AddressInUse, OnefoldError, TransportError
+from onefold.server.dispatch import Dispatcher
 from onefold.server.ports import check_free, host_and_port
 from onefold.server.service import Service
 from onefold.server.warming import start_warming
@@ -117,6 +118,6 @@ class Server:
 def _listening(aggregator: Aggregator, listen: str, stopping: threading.Event) -> Service:
     check_free(listen)
     try:
-        return Service(aggregator, f"grpc://{listen}", stopping)
+        return Service(Dispatcher(aggregator, stopping), f"grpc://{listen}")
     except pa.ArrowException as error:  # somebody was faster
         raise AddressInUse(f"cannot listen on {listen}: {error}") from error

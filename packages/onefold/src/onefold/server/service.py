@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
 from pyarrow import flight
 
-from onefold.aggregator import Aggregator
-from onefold.errors import OnefoldError, ProtocolError, Refused
+from onefold.errors import OnefoldError, ProtocolError
 from onefold.parts import malformed
-from onefold.receipt import Receipt, Status
-from onefold.wire import (
-    Answer,
-    Closed,
-    Commit,
-    Done,
-    Get,
-    GetStatus,
-    Join,
-    Leave,
-    Open,
-    Pull,
-    Put,
-    Resend,
-    Staged,
-    decode_command,
-    encode_answer,
-    encode_failure,
-    verb_of,
-)
+from onefold.server.dispatch import Dispatcher
+from onefold.wire import Get, Put, decode_command, encode_answer, encode_failure, verb_of
 
 __all__ = ["Service"]
-
-_POLL_SECONDS_MAX = 2.0
-"""How long a pull waits for its step here before the client has to ask again."""
 
 
 class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no type information
@@ -45,10 +22,9 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
     ``serve()`` is never called: it would only wait, and take over the process's signals.
     """
 
-    def __init__(self, aggregator: Aggregator, location: str, stopping: threading.Event) -> None:
+    def __init__(self, dispatcher: Dispatcher, location: str) -> None:
         super().__init__(location)
-        self._aggregator = aggregator
-        self._stopping = stopping
+        self._dispatcher = dispatcher
 
     def do_put(
         self,
@@ -65,7 +41,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
                     raise ProtocolError(f"{verb_of(command)!r} does not go by DoPut")
                 with malformed(ProtocolError, "this is no Arrow stream of a part"):
                     schema = reader.schema
-                answer = self._put(command, schema, _batches(reader, context))
+                answer = self._dispatcher.put(command, schema, _batches(reader, context))
             finally:
                 for _ in reader:
                     pass
@@ -78,7 +54,8 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
     ) -> list[flight.Result]:
         """Everything that carries no numbers."""
         with _as_flight_errors():
-            return [flight.Result(encode_answer(self._act(action)))]
+            command = decode_command(action.body.to_pybytes())
+            return [flight.Result(encode_answer(self._dispatcher.act(command)))]
 
     def do_get(
         self,
@@ -90,102 +67,8 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
             command = decode_command(ticket.ticket)
             if not isinstance(command, Get):
                 raise ProtocolError(f"{verb_of(command)!r} does not go by DoGet")
-            self._check_run(command)
-            schema, batches = self._aggregator.read_part(command.step, command.name)
+            schema, batches = self._dispatcher.get(command)
             return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(schema, batches))
-
-    def _act(self, action: flight.Action) -> Answer:
-        command = decode_command(action.body.to_pybytes())
-        match command:
-            case Join():
-                return self._aggregator.join(command.worker, command.life)
-            case Leave():
-                self._check_run(command)
-                self._aggregator.leave(command.worker, command.incarnation)
-                return Done()
-            case Commit():
-                return self._commit(command)
-            case Pull():
-                self._check_run(command)
-                return self._pull(command)
-            case GetStatus():
-                return self._aggregator.status()
-            case _:
-                raise ProtocolError(f"{verb_of(command)!r} does not go by DoAction")
-
-    def _put(
-        self, command: Put, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
-    ) -> Staged | Receipt:
-        part = self._aggregator.stage(
-            command.step,
-            schema,
-            batches,
-            worker=command.worker,
-            incarnation=command.incarnation,
-            run=command.run,
-        )
-        if command.manifest is None:
-            return Staged(part)
-        commit = Commit(
-            run=command.run,
-            worker=command.worker,
-            incarnation=command.incarnation,
-            step=command.step,
-            attempt=command.attempt,
-            manifest=command.manifest.with_parts([part]),
-        )
-        return self._commit(commit)
-
-    def _commit(self, command: Commit) -> Receipt:
-        return self._aggregator.commit(
-            command.step,
-            command.worker,
-            command.manifest,
-            attempt=command.attempt,
-            incarnation=command.incarnation,
-            run=command.run,
-        )
-
-    def _pull(self, command: Pull) -> Open | Resend | Closed:
-        answer = self._closed(command.step, 0.0)
-        if answer is not None:
-            return answer
-        if not self._has_update(command):
-            # It may have closed in between, and a closed step has no updates any more.
-            return self._closed(command.step, 0.0) or Resend()
-        wait_seconds = min(command.wait_seconds, _POLL_SECONDS_MAX)
-        if self._stopping.is_set() or wait_seconds == 0:
-            return Open()
-        return self._closed(command.step, wait_seconds) or Open()
-
-    def _closed(self, step: int, wait_seconds: float) -> Closed | None:
-        answer = self._aggregator.wait(step, wait_seconds)
-        return None if answer is None else Closed(answer.closed, answer.manifest)
-
-    def _has_update(self, command: Pull) -> bool:
-        return command.attempt is None or self._aggregator.stands(
-            command.step, command.worker, command.incarnation, command.attempt
-        )
-
-    def _check_run(self, command: Leave | Pull | Get) -> None:
-        if command.run == self._aggregator.run:
-            return
-        step = 0 if isinstance(command, Leave) else command.step
-        reason = (
-            f"it is for run {command.run}, this is run {self._aggregator.run}; "
-            "connect again to join this run"
-        )
-        raise Refused(
-            Receipt(
-                status=Status.OTHER_RUN,
-                reason=reason,
-                step=step,
-                worker=command.worker,
-                incarnation=command.incarnation,
-                attempt=None,
-                digest="",
-            )
-        )
 
 
 @contextmanager

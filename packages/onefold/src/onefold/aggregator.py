@@ -76,6 +76,7 @@ class Aggregator:
         directory: Where to keep everything, so that it survives a crash; None keeps it in memory.
         policy: When steps close and what is computed; default: sums, closed by :meth:`close`.
         clock: Gives the time in Unix seconds, for deadlines.
+        store: Where to keep everything instead of in a directory or in memory.
 
     It opens by ``with``, by :meth:`open`, or when it is first used. What is computed and whom
     steps wait for is fixed with the first opening of a directory; the rest of a policy may change.
@@ -91,9 +92,10 @@ class Aggregator:
         policy: Policy | None = None,
         *,
         clock: Callable[[], float] = time.time,
+        store: Store | None = None,
     ) -> None:
         self.policy = _checked_policy(policy)
-        self._store: Store = MemoryStore() if directory is None else _directory_store(directory)
+        self._store = store or _store_of(directory)
         self._register = Register(self._store, self.policy, clock)
         self._unnamed = Unnamed()
         self._clock = clock
@@ -516,7 +518,9 @@ def _checked_policy(policy: object) -> Policy:
     return policy
 
 
-def _directory_store(directory: object) -> DirectoryStore:
+def _store_of(directory: object) -> Store:
+    if directory is None:
+        return MemoryStore()
     if isinstance(directory, Policy):
         raise InvalidInput(
             "the directory comes first: Aggregator(policy=...) keeps everything in memory, "

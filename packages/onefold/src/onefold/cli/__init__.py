@@ -14,7 +14,7 @@ import sys
 import typer
 
 import onefold
-from onefold.cli import run, serve, status, warmup
+from onefold.cli import run, serve, simulate, status, warmup
 from onefold.errors import InvalidInput, OnefoldError
 
 __all__ = ["app", "main"]
@@ -37,6 +37,7 @@ app.command("serve")(serve.serve)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("status")(status.status)
 app.command("warmup")(warmup.warmup)
+app.command("simulate")(simulate.simulate)
 
 
 def _print_version(wanted: bool) -> None:

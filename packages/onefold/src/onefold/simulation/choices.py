@@ -30,7 +30,7 @@ class Choices:
         self._seed = seed
         self._allowed = allowed
         self._is_calm = False
-        self.struck: dict[str, None] = {}
+        self.struck: dict[str, str] = {}
 
     def draw(self, *name: object) -> float:
         """A number from 0 up to 1: uniform, independent for each name."""
@@ -45,14 +45,14 @@ class Choices:
         """An integer from ``least`` to ``most``."""
         return least + int(self.draw(*name) * (most - least + 1))
 
-    def strikes(self, probability: float, *name: object) -> bool:
+    def strikes(self, probability: float, kind: str, *name: object) -> bool:
         """Whether a fault happens; which did is remembered, by name, in their order."""
-        if self._is_calm or self.draw(*name) >= probability:
+        if self._is_calm or self.draw(kind, *name) >= probability:
             return False
-        text = " ".join(map(str, name))
+        text = " ".join(map(str, (kind, *name)))
         if self._allowed is not None and text not in self._allowed:
             return False
-        self.struck[text] = None
+        self.struck[text] = kind
         return True
 
     def calm(self) -> None:

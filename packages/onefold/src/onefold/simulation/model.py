@@ -149,6 +149,10 @@ class Model:
                 "Told", f"{worker} is told that incarnation {incarnation} is over; it is not"
             )
 
+    def standing_open(self) -> list[tuple[tuple[int, str], Order]]:
+        """What stands, as the server has said, of steps that have not closed."""
+        return [(who, order) for who, order in self.stands.items() if who[0] not in self.closed]
+
     # What must then be true.
 
     def _check_join(self, command: Join, joined: Joined) -> None:

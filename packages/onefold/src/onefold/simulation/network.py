@@ -109,7 +109,7 @@ class Network:
         self.scheduler.after(latency, lambda: self._arrive(call, task))
         if self._strikes("repeat", name):
             again = _Call(f"{name} (repeated)", call.worker, call.message, call.part)
-            later = latency + self._choices.draw("later", name) * _DELAY_SECONDS * 3
+            later = latency + self._choices.draw("later", name) ** 2 * _DELAY_SECONDS * 3
             self.scheduler.after(later, lambda: self._arrive(again, task))
 
     def _arrive(self, call: _Call, task: Task) -> None:

@@ -19,16 +19,17 @@ FAULTS: Mapping[str, float] = MappingProxyType(
     {
         "lose": 0.15,
         "lose reply": 0.15,
-        "repeat": 0.2,
+        "repeat": 0.3,
         "delay": 0.2,
         "partition": 0.04,
         "freeze": 0.06,
         "kill": 0.06,
-        "leave": 0.05,
-        "recompute": 0.3,
+        "leave": 0.15,
+        "recompute": 0.4,
+        "crash": 0.02,
         "crash before": 0.03,
         "crash after": 0.03,
-        "power cut": 0.5,
+        "power cut": 0.8,
         "write error": 0.03,
         "jump": 0.03,
         "late": 0.4,
@@ -53,6 +54,7 @@ class Scenario:
         rates: How probable each kind of fault is, where there may be one.
         is_whole: Whether updates travel in one part.
         has_nan: Whether some updates have a NaN.
+        timeout_seconds: How long clients go on without an answer.
         calm_at: From which virtual second on no fault strikes.
     """
 
@@ -63,6 +65,7 @@ class Scenario:
     rates: Mapping[str, float]
     is_whole: bool
     has_nan: bool
+    timeout_seconds: float
     calm_at: float
 
     @classmethod
@@ -84,6 +87,7 @@ class Scenario:
             ),
             is_whole=choices.draw("whole") < 0.5,
             has_nan=choices.draw("nan") < 0.25,
+            timeout_seconds=choices.among((120.0, 1e5, 1e5), "timeout"),
             calm_at=choices.among((100.0, 300.0, 600.0), "calm"),
         )
 

@@ -160,14 +160,18 @@ class SimulatedServer:
         """
         if self._aggregator is None or self._shown == len(self._disk.transactions):
             return
-        for changes, _ in self._disk.transactions[self._shown :]:
+        while self._shown < len(self._disk.transactions):  # to pull may close what is due
+            changes, _ = self._disk.transactions[self._shown]
+            self._shown += 1
             for change in changes:
                 if isinstance(change, StepClosed):
                     self._show(self._aggregator, change)
-        self._shown = len(self._disk.transactions)
         steps = [at.step for at in self._aggregator.status().open_steps]
         if steps and steps[-1] - steps[0] >= self._policy.open_steps_max:
             raise Violation("Told", f"steps {steps} are open: too many")
+        for (step, worker), order in self._model.standing_open():
+            if not self._aggregator.stands(step, worker, *order):
+                raise Violation("Once", f"step {step} no longer has {worker}, whose {order} stood")
 
     def _show(self, aggregator: Aggregator, closed: StepClosed) -> None:
         try:
@@ -188,6 +192,9 @@ class SimulatedServer:
 
     def _tick(self, life: int) -> None:
         if self._aggregator is None or life != self._lives:
+            return
+        if self._choices.strikes(self._rates["crash"], "crash", int(self._scheduler.now)):
+            self._crash("between two calls")
             return
         if self._choices.strikes(self._rates["jump"], "jump", int(self._scheduler.now)):
             jump = self._choices.among((-3600.0, -30.0, 30.0, 3600.0), "jump", self._offset_seconds)

@@ -28,17 +28,18 @@ def shrunk(outcome: Outcome, spool_directory: Path, *, seconds_max: float = 60.0
     best = _smaller(outcome, spool_directory, is_over)
     pieces = 2
     while best.faults and not is_over():
-        size = -(-len(best.faults) // pieces)
-        for start in range(0, len(best.faults), size):
-            kept = best.faults[:start] + best.faults[start + size :]
+        faults = list(best.faults)
+        size = -(-len(faults) // pieces)
+        for start in range(0, len(faults), size):
+            kept = faults[:start] + faults[start + size :]
             tried = simulate(best.scenario, spool_directory, allowed=kept)
-            if _is_same(tried, outcome) and len(tried.faults) < len(best.faults):
+            if _is_same(tried, outcome) and len(tried.faults) < len(faults):
                 best, pieces = tried, max(2, pieces - 1)
                 break
         else:
             if size == 1:
                 break
-            pieces = min(len(best.faults), pieces * 2)
+            pieces = min(len(faults), pieces * 2)
     return simulate(best.scenario, spool_directory, allowed=best.faults, is_traced=True)
 
 

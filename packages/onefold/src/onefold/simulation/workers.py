@@ -25,7 +25,6 @@ __all__ = ["SimulatedWorker", "Surroundings"]
 
 _T = TypeVar("_T")
 
-_TIMEOUT_SECONDS = 120.0
 _PAUSE_SECONDS_MAX = 30.0
 _AWAY_SECONDS_MAX = 60.0
 _FROZEN_SECONDS_MAX = 300.0
@@ -138,7 +137,7 @@ class Life:
     def _run(self) -> None:
         around = self._around
         channel = SimulatedChannel(around.network, lambda: self.task, self._worker.name)
-        calls = Calls(channel, _TIMEOUT_SECONDS, self._timing)
+        calls = Calls(channel, around.scenario.timeout_seconds, self._timing)
         client = Client(self._worker.name, calls, around.spool_directory, life=self.name)
         try:
             self._patiently(client.open)

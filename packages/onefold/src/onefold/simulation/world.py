@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Outcome:
     Attributes:
         scenario: What it was.
         violation: What went wrong; None if nothing did.
-        faults: The names of the faults that struck, in order.
+        faults: The faults that struck, in order: their names, and the kind of each.
         events: How many things happened.
         steps: How many steps closed.
         seconds: The virtual time that it took.
@@ -40,7 +40,7 @@ class Outcome:
 
     scenario: Scenario
     violation: Violation | None
-    faults: tuple[str, ...]
+    faults: Mapping[str, str]
     events: int
     steps: int
     seconds: float
@@ -68,12 +68,15 @@ def simulate(
         world.run()
     except Violation as error:
         violation = error
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is not to happen
+        violation = Violation("Told", f"the server ended with {error!r}")
+        violation.__cause__ = error
     finally:
         world.end()
     return Outcome(
         scenario=scenario,
         violation=violation,
-        faults=tuple(world.choices.struck),
+        faults=world.choices.struck,
         events=world.scheduler.events,
         steps=len(world.model.closed),
         seconds=world.scheduler.now,

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from onefold.errors import StoreError
-from onefold.ledger import Change, Closing
-from onefold.parts import Manifest
+from onefold.aggregate import Aggregate
+from onefold.errors import Expired, StoreError
+from onefold.ledger import Change, Closing, StepClosed
+from onefold.parts import Manifest, Payload
 from onefold.simulation.choices import Choices
 from onefold.store import MemoryStore
 from onefold.store.base import Part, WrittenPart
@@ -139,6 +140,17 @@ class SimulatedStore(MemoryStore):
             super().close_step(closing, manifest)
             self._disk.transactions.append((closing.changes, True))
             self._disk.manifests[closing.closed.step] = manifest
+
+    def aggregate(self, closed: StepClosed) -> Aggregate:
+        """What a step closed with, as it is on the disk; without tensors if they were pruned."""
+        try:
+            manifest = self.aggregate_manifest(closed.step)
+        except Expired:
+            manifest = None
+        if manifest is None:
+            return Aggregate.of(closed, {})
+        parts = [self.aggregate_part(closed.step, part)[1] for part in manifest.parts]
+        return Aggregate.of(closed, Payload(manifest, parts).update().tensors)
 
     def prune(self, keep_steps: int) -> None:
         """Drop the tensors of all but the last steps to close."""

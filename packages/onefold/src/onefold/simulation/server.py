@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from onefold.aggregate import Aggregate
 from onefold.aggregator import Aggregator
 from onefold.client.channel import Unreachable
-from onefold.errors import Expired, OnefoldError
+from onefold.errors import OnefoldError
 from onefold.ledger import StepClosed
 from onefold.receipt import Receipt, Status
 from onefold.server.dispatch import Dispatcher
@@ -61,6 +60,7 @@ class SimulatedServer:
         trace: Trace,
     ) -> None:
         self._disk = Disk(choices, scenario.rates)
+        self._store = SimulatedStore(self._disk)
         self._policy = scenario.policy
         self._rates = scenario.rates
         self._choices = choices
@@ -80,9 +80,8 @@ class SimulatedServer:
     def start(self) -> None:
         """Begin to answer."""
         self._lives += 1
-        aggregator = Aggregator(
-            policy=self._policy, store=SimulatedStore(self._disk), clock=self.clock
-        )
+        self._store = SimulatedStore(self._disk)
+        aggregator = Aggregator(policy=self._policy, store=self._store, clock=self.clock)
         try:
             aggregator.open()
         except Crashed:
@@ -160,25 +159,17 @@ class SimulatedServer:
         """
         if self._aggregator is None or self._shown == len(self._disk.transactions):
             return
-        while self._shown < len(self._disk.transactions):  # to pull may close what is due
-            changes, _ = self._disk.transactions[self._shown]
-            self._shown += 1
+        for changes, _ in self._disk.transactions[self._shown :]:
             for change in changes:
                 if isinstance(change, StepClosed):
-                    self._show(self._aggregator, change)
+                    self._model.step_closed(self._store.aggregate(change), change.closed_at)
+        self._shown = len(self._disk.transactions)
         steps = [at.step for at in self._aggregator.status().open_steps]
         if steps and steps[-1] - steps[0] >= self._policy.open_steps_max:
             raise Violation("Told", f"steps {steps} are open: too many")
         for (step, worker), order in self._model.standing_open():
             if not self._aggregator.stands(step, worker, *order):
                 raise Violation("Once", f"step {step} no longer has {worker}, whose {order} stood")
-
-    def _show(self, aggregator: Aggregator, closed: StepClosed) -> None:
-        try:
-            aggregate = aggregator.pull(closed.step)
-        except Expired:
-            aggregate = Aggregate.of(closed, {})
-        self._model.step_closed(aggregate, closed.closed_at)
 
     def _answer(self, dispatcher: Dispatcher, command: Command, part: Part | None) -> Answer | Part:
         match command:

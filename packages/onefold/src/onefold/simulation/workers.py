@@ -43,6 +43,10 @@ class Surroundings:
     spool_directory: Path
 
 
+class _Gone(Exception):
+    """The worker has left, and this life of it goes on no longer."""
+
+
 class SimulatedWorker:
     """A worker's name. At any time one of its lives is the newest; older ones may still be there.
 
@@ -54,6 +58,7 @@ class SimulatedWorker:
     def __init__(self, name: str, around: Surroundings) -> None:
         self.name = name
         self.is_done = False
+        self.has_left = False
         self.lives: list[Life] = []
         self._around = around
         self._reached: int | None = None
@@ -146,6 +151,8 @@ class Life:
             around.trace(self.name, f"ends: {fenced}")
             around.model.fenced(self._worker.name, fenced.receipt.incarnation or 0)
             self._worker.fenced(self)
+        except _Gone:
+            around.trace(self.name, "ends: another life of it has left")
         finally:
             client.close()
 
@@ -153,14 +160,20 @@ class Life:
         step = client.joined.first_open_step if self._start is None else self._start
         while step < self._around.scenario.steps:
             self._worker.reached(step)
-            step = self._take_step(client, step)
             if self._strikes("leave", step):
-                self._patiently(client.leave)
-                self._around.trace(self.name, "has left")
-                seconds = self._draw("away", step) * _AWAY_SECONDS_MAX
-                self._worker.begin_in(seconds, has_state=False)
+                self._leave(client, step)
                 return
+            step = self._take_step(client, step)
         self._worker.reached(step)
+
+    def _leave(self, client: Client, step: int) -> None:
+        """Contribute once more, leave, and come back as another life."""
+        self._push(client, step, version=1)
+        self._worker.has_left = True
+        self._patiently(client.leave)
+        self._around.trace(self.name, "has left")
+        seconds = self._draw("away", step) * _AWAY_SECONDS_MAX
+        self._worker.begin_in(seconds, has_state=False)
 
     def _take_step(self, client: Client, step: int) -> int:
         """Contribute to a step, and take what it came to; the next step."""
@@ -222,9 +235,15 @@ class Life:
         self._around.trace(self.name, f"has step {aggregate.step}")
 
     def _turned_away(self, refused: Refused) -> None:
-        """Who joins late is not waited for by steps that are open; any other refusal is wrong."""
-        is_late = self._around.scenario.policy.roster == "joined"
-        if not (is_late and refused.receipt.status is Status.UNKNOWN_WORKER):
+        """Who joins late is not waited for by steps that are open, nor who has left by any.
+
+        Any other refusal is wrong.
+        """
+        if refused.receipt.status is not Status.UNKNOWN_WORKER:
+            raise refused
+        if self._worker.has_left:
+            raise _Gone
+        if self._around.scenario.policy.roster != "joined":
             raise refused
         self._around.trace(self.name, refused)
 

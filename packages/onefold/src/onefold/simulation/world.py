@@ -18,7 +18,7 @@ from onefold.simulation.workers import SimulatedWorker, Surroundings
 __all__ = ["Outcome", "simulate"]
 
 _ROUND_SECONDS = 10.0
-_CALM_SECONDS_MAX = 3600.0
+_CALM_SECONDS_MAX = 1800.0
 _LINGER_SECONDS = 200.0
 _LATE_SECONDS_MAX = 100.0
 _LEFTOVERS_SECONDS = 1000.0
@@ -130,11 +130,9 @@ class _World:
         while not all(worker.is_done for worker in self.workers):
             if self.scheduler.now > end:
                 waiting = [worker.name for worker in self.workers if not worker.is_done]
-                raise Violation(
-                    "Told",
-                    f"an hour after the last fault {', '.join(waiting)} still wait(s): "
-                    f"{self.server.state()}",
-                )
+                since = f"{_CALM_SECONDS_MAX:g} s after the last fault"
+                what = f"{since} {', '.join(waiting)} still wait(s): {self.server.state()}"
+                raise Violation("Told", what)
             self.scheduler.step()
         self._calm()
         end = self.scheduler.now + _LINGER_SECONDS  # what was repeated or delayed comes in

@@ -235,16 +235,15 @@ class Life:
         self._around.trace(self.name, f"has step {aggregate.step}")
 
     def _turned_away(self, refused: Refused) -> None:
-        """Who joins late is not waited for by steps that are open, nor who has left by any.
+        """Steps that were open before it came, or came back, do without it; so does who has left.
 
         Any other refusal is wrong.
         """
-        if refused.receipt.status is not Status.UNKNOWN_WORKER:
+        is_late = self._worker.has_left or self._around.scenario.policy.roster == "joined"
+        if refused.receipt.status is not Status.UNKNOWN_WORKER or not is_late:
             raise refused
-        if self._worker.has_left:
+        if refused.receipt.reason.startswith("it has left"):
             raise _Gone
-        if self._around.scenario.policy.roster != "joined":
-            raise refused
         self._around.trace(self.name, refused)
 
     def _patiently(self, call: Callable[[], _T]) -> _T:

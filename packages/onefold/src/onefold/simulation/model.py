@@ -267,9 +267,15 @@ class Model:
             raise Violation("Once", f"{what}, fewer than the minimum")
 
     def _is_heavy(self, step: int, worker: str, order: Order) -> bool:
-        """Whether a sending has a weight above 0 (weight 0 selects out)."""
-        digest = self.arrived_digests[step, worker, order]
-        return self.contents[step, worker, digest].weight > 0
+        """Whether what can be the newest sending has a weight above 0 (weight 0 selects out).
+
+        It may be a newer one than that of which the worker has been told.
+        """
+        return all(
+            self.contents[step, worker, digest].weight > 0
+            for (at, who, newer), digest in self.arrived_digests.items()
+            if (at, who) == (step, worker) and newer >= order
+        )
 
     def _check_sums(self, step: int, closed: _Closed) -> None:
         contents = []

@@ -145,6 +145,11 @@ def answered_before_written(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimulatedStore, "commit", commits)
 
 
+def late_join_counts(patch: pytest.MonkeyPatch) -> None:
+    """A join takes the place of whoever has joined, however late it comes."""
+    patch.setattr(Members, "is_behind", lambda *_: False)
+
+
 def join_not_synced(patch: pytest.MonkeyPatch) -> None:
     """A join is answered before it has reached the disk."""
     commit = SimulatedStore.commit

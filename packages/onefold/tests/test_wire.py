@@ -23,7 +23,7 @@ from onefold.errors import (
     SumOverflow,
     TransportError,
 )
-from onefold.ledger import Contributor, Excluded, Joined, StepClosed
+from onefold.ledger import Behind, Contributor, Excluded, Joined, StepClosed
 from onefold.parts import Manifest, TensorManifest
 from onefold.receipt import Receipt, Status
 from onefold.status import OpenStepStatus, RunStatus
@@ -62,7 +62,7 @@ MANIFEST_JSON = (
 WHO = '"run":"r","worker":"ω","incarnation":3'
 
 COMMANDS: list[tuple[Command, str]] = [
-    (wire.Join("ω", "l", 1), '"verb":"join","worker":"ω","life":"l","try":1'),
+    (wire.Join("ω", "l", 2, 1), '"verb":"join","worker":"ω","life":"l","after":2,"try":1'),
     (wire.Leave("r", "ω", 3, 2), f'"verb":"leave",{WHO},"try":2'),
     (
         wire.Put("r", "ω", 3, -7, 5, 6, None, 4),
@@ -86,6 +86,7 @@ COMMANDS: list[tuple[Command, str]] = [
     ),
     (wire.Get("r", "ω", 3, 7, 1, "p"), f'"verb":"get",{WHO},"step":7,"part":1,"name":"p","try":0'),
     (wire.GetStatus(8), '"verb":"status","try":8'),
+    (wire.Join("ω", "l"), '"verb":"join","worker":"ω","life":"l","after":null,"try":0'),
 ]
 
 RECEIPT = Receipt(Status.CLOSED, "why", 7, "ω", 3, 5, DIGEST, counted=False, counted_as=4)
@@ -137,6 +138,7 @@ ANSWERS: list[tuple[Answer, str]] = [
         wire.Closed(StepClosed(7, "skipped", (), (), 0.0), None),
         f'"answer":"closed","closed":{SKIPPED_JSON},"manifest":null',
     ),
+    (Behind("ω", 3), '"answer":"behind","worker":"ω","incarnation":3'),
 ]
 
 INSIDE = f'"receipt":{{{RECEIPT_JSON}}},"coordinate":null'
@@ -384,8 +386,10 @@ def test_only_what_may_be_null_may_be_null(decode: Decode, data: bytes) -> None:
     optional |= {"highest_closed", "missing", "deadline_at", "problem", "receipt", "coordinate"}
     optional.add("size")
     if "verb" in value:
-        optional = {"pull": {"attempt"}, "put": {"manifest"}}.get(value["verb"], set())
-    elif value.get("answer") == "joined":
+        optional = {"pull": {"attempt"}, "put": {"manifest"}, "join": {"after"}}.get(
+            value["verb"], set()
+        )
+    elif value.get("answer") in ("joined", "behind"):
         optional -= {"incarnation"}
     elif value.get("error") == "Refused":
         optional -= {"receipt"}
@@ -472,7 +476,7 @@ def test_other_json_is_refused(decode: Decode, data: bytes) -> None:
 
 def test_the_size_of_a_command_is_checked_before_it_is_read() -> None:
     """A command of the greatest size is read; with one byte more it is not, and is told why."""
-    short = message('"verb":"join","worker":"","life":"l","try":0')
+    short = message('"verb":"join","worker":"","life":"l","after":null,"try":0')
     name = b"w" * (COMMAND_BYTES_MAX - len(short))
     longest = short.replace(b'"worker":""', b'"worker":"%s"' % name)
     assert isinstance(decode_command(longest), wire.Join)

@@ -38,7 +38,7 @@ from onefold.errors import (
     ProtocolError,
     StoreError,
 )
-from onefold.ledger import Closing, Contribution, Joined, Push, StepClosed
+from onefold.ledger import Behind, Closing, Contribution, Joined, Push, StepClosed
 from onefold.parts import Manifest, Payload, encode, manifest_of
 from onefold.policy import Policy
 from onefold.receipt import RECORDED, Receipt
@@ -150,7 +150,18 @@ class Aggregator:
             UnknownWorker: The roster has no place for this name.
             InvalidInput: This is no name, or no id.
         """
-        return self._register.join(check_worker(worker), check_life(life))
+        joined = self._register.join(check_worker(worker), check_life(life))
+        assert isinstance(joined, Joined)  # Behind is said to who names an incarnation
+        return joined
+
+    def join_after(self, worker: str, life: str, incarnation: int) -> Joined | Behind:
+        """As :meth:`join`, if ``incarnation`` is the worker's newest (0: there is none).
+
+        Else nothing changes, and the answer says which is. So a join that comes so late that its
+        process is dead, and another has taken its place, does not fence that one.
+        """
+        after = check_ordinal("incarnation", incarnation, f"worker {worker!r}: ")
+        return self._register.join(check_worker(worker), check_life(life), after)
 
     def leave(self, worker: str, incarnation: int | None = None) -> None:
         """Let a worker leave: steps not yet open will not wait for it."""

@@ -24,6 +24,7 @@ from onefold.errors import (
     SumOverflow,
 )
 from onefold.ledger import (
+    Behind,
     Change,
     Closing,
     Contribution,
@@ -131,9 +132,12 @@ class Register:
 
     # Members and contributions.
 
-    def join(self, worker: str, life: str) -> Joined:
+    def join(self, worker: str, life: str, after: int | None = None) -> Joined | Behind:
         """Let a life begin; it has reached the disk when this returns."""
         with self._lock:
+            behind = None if after is None else self._ledger.behind(worker, life, after)
+            if behind is not None:
+                return behind
             joined, changes = self._ledger.join(worker, life)
             self._make_true(changes, durable=True)
         return joined

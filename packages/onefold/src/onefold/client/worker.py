@@ -18,7 +18,7 @@ from onefold.client.receiving import fetch
 from onefold.client.session import Session, check_counts
 from onefold.client.spool import Spool
 from onefold.errors import InvalidInput, TransportError
-from onefold.ledger import Joined
+from onefold.ledger import Behind, JoinAnswer, Joined
 from onefold.receipt import Receipt, Status
 from onefold.status import RunStatus
 from onefold.update import Tensor, Update
@@ -102,7 +102,7 @@ class Client:
         """Join; whoever has joined already has nothing to do."""
         with self._opening:
             if self._session is None:
-                joined = self._calls.act(Join(self._worker, self._life), Joined)
+                joined = self._join()
                 self._spool.open()
                 self._session = Session(self._calls, joined, self._spool)
         return self
@@ -211,6 +211,16 @@ class Client:
         """How the run stands."""
         self._alive()
         return self._calls.act(GetStatus(), RunStatus)
+
+    def _join(self) -> Joined:
+        """Join after the newest life of the worker, whichever that is by now."""
+        newest = 0
+        while True:
+            answer = self._calls.act(Join(self._worker, self._life, newest), JoinAnswer)
+            if isinstance(answer, Joined):
+                return answer
+            assert isinstance(answer, Behind)
+            newest = answer.incarnation
 
     def _life_joined(self) -> Session:
         if self._session is None:

@@ -12,6 +12,7 @@ digest of the content beside them. Nothing here counts messages.
 """
 
 from onefold.ledger.events import (
+    Behind,
     Change,
     Closing,
     Contributed,
@@ -20,6 +21,7 @@ from onefold.ledger.events import (
     Decision,
     Excluded,
     IncarnationSeen,
+    JoinAnswer,
     Joined,
     Outcome,
     Push,
@@ -38,6 +40,7 @@ from onefold.receipt import Receipt, Status
 
 __all__ = [
     "RULES",
+    "Behind",
     "Change",
     "Closing",
     "Contributed",
@@ -46,6 +49,7 @@ __all__ = [
     "Decision",
     "Excluded",
     "IncarnationSeen",
+    "JoinAnswer",
     "Joined",
     "Ledger",
     "OpenStep",

@@ -16,6 +16,7 @@ from onefold.receipt import Receipt
 from onefold.update import Signature
 
 __all__ = [
+    "Behind",
     "Change",
     "Closing",
     "Contributed",
@@ -24,6 +25,7 @@ __all__ = [
     "Decision",
     "Excluded",
     "IncarnationSeen",
+    "JoinAnswer",
     "Joined",
     "Outcome",
     "Push",
@@ -125,8 +127,25 @@ class Excluded:
     reason: str
 
 
+class JoinAnswer:
+    """What a join is answered with: :class:`Joined` or :class:`Behind`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Behind(JoinAnswer):
+    """The join would have come after an incarnation that is no longer the newest; nothing changed.
+
+    ``incarnation`` is the newest: whoever is alive to hear this may join after that one.
+    """
+
+    worker: str
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(JoinAnswer):
     """The answer to a join.
 
     ``roster`` is whom a step that opened now would wait for, as far as they have joined (None: for

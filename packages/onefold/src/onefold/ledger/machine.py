@@ -19,6 +19,7 @@ from dataclasses import replace
 from onefold.errors import NoUpdate, UnknownWorker
 from onefold.ledger.closing import conclude
 from onefold.ledger.events import (
+    Behind,
     Change,
     Closing,
     Contributed,
@@ -97,6 +98,18 @@ class Ledger:
             size=self._size(worker, roster),
         )
         return joined, changes
+
+    def behind(self, worker: str, life: str, after: int) -> Behind | None:
+        """The answer to a join that is to come right after an incarnation, if it does not.
+
+        A network may hold a join back until the process that sent it is long dead and another has
+        taken its place. That one would be fenced by nobody, were it not for ``after``: a process
+        joins after the newest incarnation that it has heard of, and only who is alive hears that it
+        is behind and asks again.
+        """
+        if not self.members.is_behind(worker, life, after):
+            return None
+        return Behind(worker, self.members.incarnation(worker))
 
     def leave(self, worker: str, incarnation: int | None = None) -> tuple[Change, ...]:
         """Leaving concerns steps not yet open; an older incarnation cannot leave for a newer."""

@@ -57,6 +57,12 @@ class Members:
         incarnation = self.incarnation(worker) + 1
         return incarnation, (WorkerJoined(worker, life, incarnation),)
 
+    def is_behind(self, worker: str, life: str, after: int) -> bool:
+        """Whether a new life that is to come right after an incarnation would come later."""
+        member = self._members.get(worker)
+        is_known = member is not None and life in member.lives
+        return not is_known and after != self.incarnation(worker)
+
     def leave(self, worker: str, incarnation: int | None) -> tuple[Change, ...]:
         """What a leave changes: nothing if a newer incarnation has come, or it was said before."""
         stale = incarnation is not None and incarnation < self.incarnation(worker)

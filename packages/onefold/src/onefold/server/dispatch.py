@@ -55,7 +55,9 @@ class Dispatcher:
         """
         match command:
             case Join():
-                return self._aggregator.join(command.worker, command.life)
+                if command.after is None:
+                    return self._aggregator.join(command.worker, command.life)
+                return self._aggregator.join_after(command.worker, command.life, command.after)
             case Leave():
                 self._check_run(command)
                 self._aggregator.leave(command.worker, command.incarnation)

@@ -49,5 +49,7 @@ def _shown(what: object) -> str:
             return (
                 f"step {closed['step']} closed ({closed['outcome']}): {', '.join(who) or 'nobody'}"
             )
+        case "behind":
+            return f"behind incarnation {words['incarnation']}"
         case name:
             return str(name)

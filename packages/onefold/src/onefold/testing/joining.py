@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from onefold.errors import NotYet, OnefoldError, UnknownWorker
-from onefold.ledger import Status
+from onefold.ledger import Behind, Joined, Status
 from onefold.policy import Policy
 from onefold.testing.support import MakeAggregator, number, one, push_all, statuses, who
 
@@ -40,6 +40,26 @@ class JoiningContract:
         late = aggregator.push(7, "a", one(100), attempt=0, incarnation=first.incarnation)
         assert late.status is Status.FENCED
         assert aggregator.push(7, "a", one(2), attempt=0, incarnation=second.incarnation).stands
+
+    def test_a_join_that_comes_too_late_changes_nothing(
+        self, make_aggregator: MakeAggregator
+    ) -> None:
+        """Who joins after an incarnation that is no longer the newest fences nobody, and is told.
+
+        A repeat of a join that had its effect is answered as before, however late it comes.
+        """
+        aggregator = make_aggregator(AB)
+        first = aggregator.join_after("a", "life 1", 0)
+        assert aggregator.join_after("a", "life of a dead process", 0) == Behind("a", 1)
+        assert aggregator.push(7, "a", one(1), attempt=0, incarnation=1).status is Status.ACCEPTED
+        second = aggregator.join_after("a", "life 2", 1)
+        assert isinstance(second, Joined)
+        assert second.incarnation == 2
+        assert isinstance(first, Joined)
+        again = aggregator.join_after("a", "life 1", 0)
+        assert isinstance(again, Joined)
+        assert again.incarnation == first.incarnation == 1
+        assert aggregator.push(7, "a", one(1), attempt=1, incarnation=1).status is Status.FENCED
 
     def test_a_join_fences_the_life_before(self, make_aggregator: MakeAggregator) -> None:
         """From the join of the new life on, the older one's pushes are fenced."""

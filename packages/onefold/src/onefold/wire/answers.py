@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias, TypeVar, cast
 
 from onefold.errors import ProtocolError
-from onefold.ledger import Contributor, Excluded, Joined, Outcome, StepClosed
+from onefold.ledger import Behind, Contributor, Excluded, Joined, Outcome, StepClosed
 from onefold.parts import Manifest
 from onefold.receipt import Receipt, Status
 from onefold.status import OpenStepStatus, RunStatus
@@ -70,7 +70,7 @@ class Closed(PullAnswer):
     manifest: Manifest | None
 
 
-Answer: TypeAlias = Joined | Done | Staged | Receipt | RunStatus | Open | Resend | Closed
+Answer: TypeAlias = Joined | Behind | Done | Staged | Receipt | RunStatus | Open | Resend | Closed
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -204,6 +204,7 @@ def _open_step(value: object) -> OpenStepStatus:
 _NAMES: Mapping[type, str] = MappingProxyType(
     {
         Joined: "joined",
+        Behind: "behind",
         Done: "done",
         Staged: "staged",
         Receipt: "receipt",
@@ -217,6 +218,7 @@ _NAMES: Mapping[type, str] = MappingProxyType(
 _READERS: Mapping[str, Callable[[Fields], Answer]] = MappingProxyType(
     {
         "joined": _joined,
+        "behind": lambda fields: Behind(fields.text("worker"), fields.integer("incarnation")),
         "done": lambda _: Done(),
         "staged": lambda fields: Staged(fields.text("part")),
         "receipt": read_receipt,

@@ -40,16 +40,26 @@ _STEP_MIN: Final = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A process begins to work; the same life id always gets the same incarnation."""
+    """A process begins to work; the same life id always gets the same incarnation.
+
+    ``after`` is the newest incarnation that it has heard of, 0 at first; if another is the newest
+    the join has no effect, and the answer says so. None joins after any.
+    """
 
     worker: str
     life: str
+    after: int | None = None
     retry: int = 0
 
     @classmethod
     def read(cls, words: Fields) -> Join:
         """The command from its fields."""
-        return cls(words.text("worker"), words.text("life"), words.integer("try"))
+        return cls(
+            worker=words.text("worker"),
+            life=words.text("life"),
+            after=words.optional("after", words.integer),
+            retry=words.integer("try"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

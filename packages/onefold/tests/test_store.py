@@ -13,7 +13,8 @@ from onefold.errors import Damaged, InvalidInput, StoreError, StoreLocked
 from onefold.ledger import Contributed, Ledger, StepOpened
 from onefold.parts import encode
 from onefold.policy import Policy
-from onefold.store import DirectoryStore, MemoryStore, directory
+from onefold.store import DirectoryStore, MemoryStore
+from onefold.store.files import Files
 from onefold.testing.stores import StoreContract, close_with, contribution, example_update, staged
 
 
@@ -221,30 +222,31 @@ class TestDirectoryStore(StoreContract):
         assert all(path.read_text() == "mine" for path in strays)
         assert (tmp_path / "run/aggregates/5").exists()
 
-    def test_every_new_directory_is_synced(self, tmp_path, monkeypatch):
+    def test_every_new_directory_is_synced(self, tmp_path):
         """The name of each directory that was made reaches the disk."""
         synced = []
-        monkeypatch.setattr(directory, "sync_directory", synced.append)
-        store = DirectoryStore(tmp_path / "new/newer/run")
+        files = Files()
+        files.sync_directory = synced.append
+        store = DirectoryStore(tmp_path / "new/newer/run", files)
         store.open()
         store.close()
         made = [tmp_path / "new/newer/run", tmp_path / "new/newer", tmp_path / "new", tmp_path]
         assert set(made) <= set(synced)
 
-    def test_pruned_is_written_before_it_is_removed(self, store, monkeypatch):
+    def test_pruned_is_written_before_it_is_removed(self, store):
         """A power cut leaves no aggregate that is said to be kept and is not there."""
         for step in (1, 2):
             close_with(store, step, example_update())
         store.commit([StepOpened(3, None, 1.0, None)], durable=False)
         levels = []
 
-        def removed(_path, **_options):
+        def removed(_path):
             database = store._open_tables._database
             levels.append(
                 (database.in_transaction, *database.execute("pragma synchronous").fetchone())
             )
 
-        monkeypatch.setattr(directory.shutil, "rmtree", removed)
+        store.files.remove_tree = removed
         store.prune(1)
         assert levels == [(False, 2)]  # committed, fully synchronised
 

@@ -29,6 +29,7 @@ from onefold.ledger import (
     WorkerLeft,
 )
 from onefold.parts import Manifest
+from onefold.store.files import Files
 from onefold.store.rows import contribution_from, signature_from, statements
 
 __all__ = ["Tables"]
@@ -91,9 +92,9 @@ _T = TypeVar("_T")
 class Tables:
     """The ledger in an SQLite file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Files) -> None:
         self._lock = threading.RLock()
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._database = files.connect(path)
         try:
             self._refuse_what_is_not_ours(path)
             self._database.execute("pragma journal_mode = wal")

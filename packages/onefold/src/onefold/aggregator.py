@@ -504,13 +504,13 @@ class Aggregator:
         try:
             payload = self._register.payload(contribution)
             payload.verify()
-            return payload
         except (Damaged, ProtocolError) as error:
             self._register.unrecord(step, contribution.worker)
             raise _SendAgain(
                 f"the update of worker {contribution.worker!r} for step {step} is damaged and has "
                 f"to be sent again: {error}"
             ) from error
+        return payload
 
 
 def _checked_policy(policy: object) -> Policy:

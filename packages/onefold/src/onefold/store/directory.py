@@ -27,6 +27,7 @@ from typing import IO
 from weakref import WeakSet
 
 import pyarrow as pa
+import xxhash
 
 from onefold.errors import (
     Damaged,
@@ -43,6 +44,7 @@ from onefold.store.tables import Tables
 
 __all__ = ["DirectoryStore"]
 
+_ONLY_A_COPY = "the disk or another program has changed it, and only a copy has it as it was"
 _LOCK = "lock"
 _LEDGER = "ledger.sqlite"
 _UNFINISHED = ".unfinished"
@@ -89,7 +91,11 @@ class DirectoryStore:
                 _refuse_what_is_not_ours(self._directory)
                 self._lock = _locked(self._directory / _LOCK)
                 self._process = os.getpid()
-                self._open_tables = Tables(self._directory / _LEDGER, self.files)
+                self._open_tables = Tables(
+                    self._directory / _LEDGER,
+                    self.files,
+                    may_begin=not (self._staged.exists() or self._aggregates.exists()),
+                )
                 self.files.make_directory(self._staged)
                 self.files.make_directory(self._aggregates)
                 self.files.sync_directory(self._directory)
@@ -185,7 +191,8 @@ class DirectoryStore:
         if manifest is not None:
             with _as_store_error(f"the aggregate of step {step} cannot be written"):
                 self._place_aggregate(step, manifest)
-        self._tables.commit(closing.changes, durable=True)
+        digest = None if manifest is None else _digest(_manifest_bytes(manifest))
+        self._tables.close_step(closing.changes, digest)
         with suppress(OSError):
             self.discard(path.stem for path in self._staged.glob(f"{step}-*.arrow"))
 
@@ -202,9 +209,14 @@ class DirectoryStore:
         path = self._aggregates / str(step) / "manifest.json"
         with _as_store_error(f"the aggregate of step {step} cannot be read"):
             try:
-                return Manifest.from_json(json.loads(path.read_bytes()))
+                data = path.read_bytes()
+                if _digest(data) != self._tables.aggregate(step):
+                    raise ValueError(f"{path} is not what was written")  # noqa: TRY301
+                return Manifest.from_json(json.loads(data))
             except (FileNotFoundError, ValueError, RecursionError, ProtocolError) as error:
-                raise Damaged(f"the aggregate of step {step} is damaged: {error}") from error
+                raise Damaged(
+                    f"the aggregate of step {step} is damaged: {error}; {_ONLY_A_COPY}"
+                ) from error
 
     def aggregate_part(self, step: int, part: str) -> tuple[pa.Schema, Sequence[pa.RecordBatch]]:
         """A part of a visible aggregate, memory-mapped."""
@@ -316,6 +328,10 @@ def _locked(path: Path) -> IO[str]:
 
 def _manifest_bytes(manifest: Manifest) -> bytes:
     return json.dumps(manifest.to_json()).encode()
+
+
+def _digest(data: bytes) -> str:
+    return xxhash.xxh3_128_hexdigest(data)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import onefold
@@ -160,3 +161,21 @@ def test_a_run_keeps_its_id(tmp_path: Path) -> None:
     with Aggregator(tmp_path / "one", AB) as again, Aggregator(tmp_path / "two", AB) as other:
         assert again.run == run
         assert other.run != run
+
+
+def test_numbers_that_rot_before_the_close_are_not_summed(tmp_path: Path) -> None:
+    """A bit that flips between commit and close takes the update out; sent again, it counts."""
+    with Aggregator(tmp_path / "run", AB) as aggregator:
+        aggregator.push(7, "a", one(1234.5), attempt=0)
+        marked = np.float64(1234.5).tobytes()
+        (path,) = (tmp_path / "run/staged").iterdir()
+        data = bytearray(path.read_bytes())
+        data[data.index(marked)] ^= 1
+        path.write_bytes(data)
+        aggregator.push(7, "b", one(5), attempt=0)
+        with pytest.raises(NotYet):
+            aggregator.pull(7)
+        assert not aggregator.stands(7, "a", None, 0)
+        assert aggregator.stands(7, "b", None, 0)
+        aggregator.push(7, "a", one(1234.5), attempt=0)
+        assert number(aggregator.pull(7)) == 1239.5

@@ -13,8 +13,27 @@ from onefold.errors import Damaged, InvalidInput, StoreError, StoreLocked
 from onefold.ledger import Contributed, Ledger, StepOpened
 from onefold.parts import encode
 from onefold.policy import Policy
-from onefold.store import DirectoryStore, MemoryStore, directory
+from onefold.store import DirectoryStore, MemoryStore
+from onefold.store.files import Files
 from onefold.testing.stores import StoreContract, close_with, contribution, example_update, staged
+
+
+def change_as_nobody_should(database, statement):
+    """Change a ledger without its seals and totals following."""
+    database.create_function("seal", -1, lambda *_: 7, deterministic=True)
+    if not statement.startswith("drop"):
+        (table,) = {"contribution", "excluded", "total"} & set(statement.split())
+        triggers = database.execute(
+            "select name, sql from sqlite_master where type = 'trigger' and tbl_name = ?", (table,)
+        ).fetchall()
+    else:
+        triggers = []
+    for name, _ in triggers:
+        database.execute(f"drop trigger {name}")
+    database.execute(statement.replace(", 7)", ")"))
+    for _, sql in triggers:
+        database.execute(sql)
+    database.commit()
 
 
 class TestMemoryStore(StoreContract):
@@ -181,8 +200,20 @@ class TestDirectoryStore(StoreContract):
             )
         assert Ledger(store.run, Policy(), store.changes()).steps.open == {}
 
-    def test_orphans_do_not_keep_a_directory_from_opening(self, store, reopen, tmp_path):
-        """Rows of steps that are not there, or that have closed, are dropped at the next start."""
+    @pytest.mark.parametrize(
+        ("statement", "named"),
+        [
+            ("update contribution set weight = 4", "step 2, worker 'a'"),
+            ("delete from contribution", "'contribution'"),
+            ("insert into excluded values (1, 'c', 'late', 7)", "step 1, worker 'c'"),
+            ("drop trigger a_closed_step_stays_closed", "definition of its tables"),
+            ("drop table excluded", "definition of its tables"),
+            ("update total set number = 7 where name = 'life'", "'life'"),
+            ("delete from total where name = 'step'", "'step'"),
+        ],
+    )
+    def test_a_ledger_that_was_changed_is_refused(self, store, reopen, tmp_path, statement, named):
+        """Whatever another program did to rows or tables is noticed, and said where."""
         manifest = staged(store, 2, example_update())
         store.commit(
             [StepOpened(2, None, 1.0, None), Contributed(2, contribution("a", manifest))],
@@ -190,17 +221,11 @@ class TestDirectoryStore(StoreContract):
         )
         close_with(store, 1, example_update())
         store.close()
-        with contextlib.closing(sqlite3.connect(tmp_path / "run/ledger.sqlite")) as database:
-            database.execute("update contribution set step = 1 where step = 2")
-            database.execute("insert into refusal values (7, 'a', 'lost')")
-            database.execute("drop trigger if exists a_closed_step_stays_closed")
-            database.execute("insert into step values (1, null, 1.0, null, 0)")
-            database.commit()
-        again = reopen()
-        ledger = Ledger(again.run, Policy(), again.changes())
-        assert list(ledger.steps.open) == [2]
-        assert ledger.steps.open[2].standing == {}
-        assert list((tmp_path / "run/staged").iterdir()) == []
+        path = tmp_path / "run/ledger.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            change_as_nobody_should(database, statement)
+        with pytest.raises(Damaged, match=f"{path} is damaged.*{named}"):
+            reopen()
 
     def test_what_is_not_onefolds_is_left_alone(self, store, reopen, tmp_path):
         """Files and folders of other names than those that are given out are neither in the way
@@ -221,30 +246,31 @@ class TestDirectoryStore(StoreContract):
         assert all(path.read_text() == "mine" for path in strays)
         assert (tmp_path / "run/aggregates/5").exists()
 
-    def test_every_new_directory_is_synced(self, tmp_path, monkeypatch):
+    def test_every_new_directory_is_synced(self, tmp_path):
         """The name of each directory that was made reaches the disk."""
         synced = []
-        monkeypatch.setattr(directory, "sync_directory", synced.append)
-        store = DirectoryStore(tmp_path / "new/newer/run")
+        files = Files()
+        files.sync_directory = synced.append
+        store = DirectoryStore(tmp_path / "new/newer/run", files)
         store.open()
         store.close()
         made = [tmp_path / "new/newer/run", tmp_path / "new/newer", tmp_path / "new", tmp_path]
         assert set(made) <= set(synced)
 
-    def test_pruned_is_written_before_it_is_removed(self, store, monkeypatch):
+    def test_pruned_is_written_before_it_is_removed(self, store):
         """A power cut leaves no aggregate that is said to be kept and is not there."""
         for step in (1, 2):
             close_with(store, step, example_update())
         store.commit([StepOpened(3, None, 1.0, None)], durable=False)
         levels = []
 
-        def removed(_path, **_options):
+        def removed(_path):
             database = store._open_tables._database
             levels.append(
                 (database.in_transaction, *database.execute("pragma synchronous").fetchone())
             )
 
-        monkeypatch.setattr(directory.shutil, "rmtree", removed)
+        store.files.remove_tree = removed
         store.prune(1)
         assert levels == [(False, 2)]  # committed, fully synchronised
 

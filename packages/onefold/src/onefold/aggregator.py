@@ -510,15 +510,20 @@ class Aggregator:
         return payload
 
     def _whole(self, step: int, contribution: Contribution) -> Payload:
-        """A contribution's numbers; where they are not whole it is unrecorded, to be sent again."""
+        """A contribution's numbers; where they are not whole it is unrecorded, to be sent again.
+
+        They were compared with their digest when they came, and may have rotted since.
+        """
         try:
-            return self._register.payload(contribution)
+            payload = self._register.payload(contribution)
+            payload.verify()
         except (Damaged, ProtocolError) as error:
             self._register.unrecord(step, contribution.worker)
             raise _SendAgain(
                 f"the update of worker {contribution.worker!r} for step {step} is damaged and has "
                 f"to be sent again: {error}"
             ) from error
+        return payload
 
 
 def _checked_policy(policy: object) -> Policy:

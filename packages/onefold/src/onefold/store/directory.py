@@ -18,7 +18,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ from typing import IO
 from weakref import WeakSet
 
 import pyarrow as pa
+import xxhash
 
 from onefold.errors import (
     Damaged,
@@ -37,12 +37,14 @@ from onefold.errors import (
     StoreLocked,
 )
 from onefold.ledger import Change, Closing, StepClosed
-from onefold.parts import Manifest, Payload, read_part, sync_directory, write_part
+from onefold.parts import Manifest, Payload, read_part
 from onefold.store.base import Part, WrittenPart, check_readable
+from onefold.store.files import Files
 from onefold.store.tables import Tables
 
 __all__ = ["DirectoryStore"]
 
+_ONLY_A_COPY = "the disk or another program has changed it, and only a copy has it as it was"
 _LOCK = "lock"
 _LEDGER = "ledger.sqlite"
 _UNFINISHED = ".unfinished"
@@ -52,11 +54,17 @@ _PART = re.compile("(0|-?[1-9][0-9]*)-[0-9a-f]{32}")
 
 
 class DirectoryStore:
-    """Keeps everything under one directory, which is made if it does not exist."""
+    """Keeps everything under one directory, which is made if it does not exist.
 
-    def __init__(self, directory: os.PathLike[str] | str) -> None:
+    Args:
+        directory: Its path.
+        files: What writes to it.
+    """
+
+    def __init__(self, directory: os.PathLike[str] | str, files: Files | None = None) -> None:
         if directory == "":
             raise InvalidInput('a directory has a name; "" is none ("." is the current directory)')
+        self.files = files or Files()
         self._directory = Path(directory)
         self._staged = self._directory / "staged"
         self._aggregates = self._directory / "aggregates"
@@ -79,14 +87,18 @@ class DirectoryStore:
         with ExitStack() as undo:
             undo.callback(self.close)
             with _as_store_error(f"the directory {self._directory} cannot be opened"):
-                _make_directory(self._directory)
+                self._make_directory(self._directory)
                 _refuse_what_is_not_ours(self._directory)
                 self._lock = _locked(self._directory / _LOCK)
                 self._process = os.getpid()
-                self._open_tables = Tables(self._directory / _LEDGER)
-                self._staged.mkdir(exist_ok=True)
-                self._aggregates.mkdir(exist_ok=True)
-                sync_directory(self._directory)
+                self._open_tables = Tables(
+                    self._directory / _LEDGER,
+                    self.files,
+                    may_begin=not (self._staged.exists() or self._aggregates.exists()),
+                )
+                self.files.make_directory(self._staged)
+                self.files.make_directory(self._aggregates)
+                self.files.sync_directory(self._directory)
                 self._sweep()
             undo.pop_all()
 
@@ -132,23 +144,24 @@ class DirectoryStore:
         tables = self._tables
         try:
             with _as_store_error(f"the part {name} cannot be staged"):
-                write_part(unfinished, schema, self._while_open(tables, batches), sync=durable)
+                still = self._while_open(tables, batches)
+                self.files.write_part(unfinished, schema, still, sync=durable)
                 with self._placing:
                     self._check_still(tables)
-                    unfinished.rename(path)
+                    self.files.rename(unfinished, path)
                 if durable:
-                    sync_directory(self._staged)
+                    self.files.sync_directory(self._staged)
         except BaseException:
             with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+                self.files.remove(unfinished)
             raise
         return name
 
     def discard(self, parts: Iterable[str]) -> None:
         """Forget staged parts. What cannot be removed is swept at the next start."""
-        for part in parts:
+        for part in sorted(parts):
             with suppress(Damaged, OSError):  # Damaged: a name that no part can have
-                self._staged_path(part).unlink(missing_ok=True)
+                self.files.remove(self._staged_path(part))
 
     def payload(self, manifest: Manifest) -> Payload:
         """The staged parts that a manifest names."""
@@ -159,12 +172,12 @@ class DirectoryStore:
         """Write and sync the parts of an aggregate, beside its place."""
         unfinished = self._aggregates / f"{step}{_UNFINISHED}"
         with _as_store_error(f"the aggregate of step {step} cannot be written"):
-            shutil.rmtree(unfinished, ignore_errors=True)
-            unfinished.mkdir()
+            self.files.remove_tree(unfinished)
+            self.files.make_directory(unfinished)
             written: list[WrittenPart] = []
             for index, (schema, batches) in enumerate(parts):
                 path = unfinished / f"{index}.arrow"
-                write_part(path, schema, batches, sync=True)
+                self.files.write_part(path, schema, batches, sync=True)
                 written.append((str(index), read_part(path)[1]))
         return written
 
@@ -178,10 +191,10 @@ class DirectoryStore:
         if manifest is not None:
             with _as_store_error(f"the aggregate of step {step} cannot be written"):
                 self._place_aggregate(step, manifest)
-        self._tables.commit(closing.changes, durable=True)
+        digest = None if manifest is None else _digest(_manifest_bytes(manifest))
+        self._tables.close_step(closing.changes, digest)
         with suppress(OSError):
-            for path in list(self._staged.glob(f"{step}-*.arrow")):
-                self.discard([path.stem])
+            self.discard(path.stem for path in self._staged.glob(f"{step}-*.arrow"))
 
     def closed_step(self, step: int) -> StepClosed | None:
         """What a step closed with."""
@@ -196,9 +209,14 @@ class DirectoryStore:
         path = self._aggregates / str(step) / "manifest.json"
         with _as_store_error(f"the aggregate of step {step} cannot be read"):
             try:
-                return Manifest.from_json(json.loads(path.read_bytes()))
+                data = path.read_bytes()
+                if _digest(data) != self._tables.aggregate(step):
+                    raise ValueError(f"{path} is not what was written")  # noqa: TRY301
+                return Manifest.from_json(json.loads(data))
             except (FileNotFoundError, ValueError, RecursionError, ProtocolError) as error:
-                raise Damaged(f"the aggregate of step {step} is damaged: {error}") from error
+                raise Damaged(
+                    f"the aggregate of step {step} is damaged: {error}; {_ONLY_A_COPY}"
+                ) from error
 
     def aggregate_part(self, step: int, part: str) -> tuple[pa.Schema, Sequence[pa.RecordBatch]]:
         """A part of a visible aggregate, memory-mapped."""
@@ -211,7 +229,8 @@ class DirectoryStore:
     def prune(self, keep_steps: int) -> None:
         """Drop the tensors of all but the last steps to close."""
         for step in self._tables.prune(keep_steps):
-            shutil.rmtree(self._aggregates / str(step), ignore_errors=True)
+            with suppress(OSError):  # it is swept at the next start
+                self.files.remove_tree(self._aggregates / str(step))
 
     def staged_bytes(self) -> int:
         """How many bytes of parts are staged."""
@@ -250,17 +269,23 @@ class DirectoryStore:
             raise Damaged(f"there is no staged part {name!r}")
         return self._staged / f"{name}.arrow"
 
+    def _make_directory(self, path: Path) -> None:
+        """Make it, and those above it, so that each of their names survives a power cut."""
+        if path.is_dir():
+            return
+        if path.parent != path:
+            self._make_directory(path.parent)
+        self.files.make_directory(path)
+        self.files.sync_directory(path.parent)
+
     def _place_aggregate(self, step: int, manifest: Manifest) -> None:
         place = self._aggregates / str(step)
         unfinished = self._aggregates / f"{step}{_UNFINISHED}"
-        with (unfinished / "manifest.json").open("w") as file:
-            json.dump(manifest.to_json(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(unfinished)
-        shutil.rmtree(place, ignore_errors=True)  # of a crash before the ledger knew
-        unfinished.rename(place)
-        sync_directory(self._aggregates)
+        self.files.write_bytes(unfinished / "manifest.json", _manifest_bytes(manifest))
+        self.files.sync_directory(unfinished)
+        self.files.remove_tree(place)  # of a crash before the ledger knew
+        self.files.rename(unfinished, place)
+        self.files.sync_directory(self._aggregates)
 
     def _sweep(self) -> None:
         """Remove what nothing names any more, of what has a name that only this module gives."""
@@ -269,12 +294,12 @@ class DirectoryStore:
             is_part = _PART.fullmatch(path.stem) and path.suffix in (".arrow", _UNFINISHED)
             is_named = path.stem in named and path.suffix == ".arrow"
             if is_part and not is_named and path.is_file():
-                path.unlink()
+                self.files.remove(path)
         kept = {str(step) for step in self._tables.kept_steps()}
         for directory in self._aggregates.iterdir():
             is_step = _STEP.fullmatch(directory.name.removesuffix(_UNFINISHED))
             if is_step and directory.name not in kept and directory.is_dir():
-                shutil.rmtree(directory)
+                self.files.remove_tree(directory)
 
 
 def _refuse_what_is_not_ours(directory: Path) -> None:
@@ -288,16 +313,6 @@ def _refuse_what_is_not_ours(directory: Path) -> None:
     )
 
 
-def _make_directory(path: Path) -> None:
-    """Make a directory, and those above it, so that each of their names survives a power cut."""
-    if path.is_dir():
-        return
-    if path.parent != path:
-        _make_directory(path.parent)
-    path.mkdir(exist_ok=True)
-    sync_directory(path.parent)
-
-
 def _locked(path: Path) -> IO[str]:
     file = path.open("a")
     try:
@@ -309,6 +324,14 @@ def _locked(path: Path) -> IO[str]:
             "at a time: stop the other, or use another directory"
         ) from None
     return file
+
+
+def _manifest_bytes(manifest: Manifest) -> bytes:
+    return json.dumps(manifest.to_json()).encode()
+
+
+def _digest(data: bytes) -> str:
+    return xxhash.xxh3_128_hexdigest(data)
 
 
 @contextmanager

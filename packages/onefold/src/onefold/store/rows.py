@@ -20,13 +20,17 @@ from onefold.ledger import (
     WorkerLeft,
 )
 from onefold.parts import Manifest
+from onefold.store.schema import content
 from onefold.update import Signature, TensorSpec
 
 __all__ = ["contribution_from", "signature_from", "statements"]
 
 Statement: TypeAlias = tuple[str, Sequence[object]]
 
-_REFUSED = "insert or replace into refusal values (?, ?, ?)"
+_REFUSED = (
+    "insert into refusal values (?, ?, ?) on conflict (step, worker) do update set "
+    "reason = excluded.reason"
+)
 _SEEN = (
     "insert into worker values (?, ?, 1) on conflict (worker) do update set "
     "incarnation = max(incarnation, excluded.incarnation)"
@@ -79,8 +83,13 @@ def _member_statements(change: WorkerJoined | WorkerLeft | IncarnationSeen) -> I
 
 
 def _contributed_statements(step: int, contribution: Contribution) -> Iterator[Statement]:
+    # Not `or replace`: the rows that it removes are not told to triggers.
     yield (
-        "insert or replace into contribution values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "delete from contribution where step = ? and worker = ?",
+        [step, contribution.worker],
+    )
+    yield (
+        "insert into contribution values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             step,
             contribution.worker,
@@ -97,17 +106,21 @@ def _contributed_statements(step: int, contribution: Contribution) -> Iterator[S
 
 
 def _closed_statements(closed: StepClosed) -> Iterator[Statement]:
+    contributors = [
+        (one.worker, one.incarnation, one.attempt, one.weight, one.digest)
+        for one in sorted(closed.contributors, key=lambda one: one.worker)
+    ]
+    excluded = [
+        (out.worker, out.reason) for out in sorted(closed.excluded, key=lambda out: out.worker)
+    ]
     yield (
-        "insert into closed (step, outcome, closed_at) values (?, ?, ?)",
-        [closed.step, closed.outcome, closed.closed_at],
+        "insert into closed (step, outcome, closed_at, content) values (?, ?, ?, ?)",
+        [closed.step, closed.outcome, closed.closed_at, content(contributors, excluded)],
     )
-    for one in closed.contributors:
-        yield (
-            "insert into contributor values (?, ?, ?, ?, ?, ?)",
-            [closed.step, one.worker, one.incarnation, one.attempt, one.weight, one.digest],
-        )
-    for out in closed.excluded:
-        yield "insert into excluded values (?, ?, ?)", [closed.step, out.worker, out.reason]
+    for fields in contributors:
+        yield "insert into contributor values (?, ?, ?, ?, ?, ?)", [closed.step, *fields]
+    for reasons in excluded:
+        yield "insert into excluded values (?, ?, ?)", [closed.step, *reasons]
     for table in ("contribution", "refusal", "step"):
         yield f"delete from {table} where step = ?", [closed.step]  # noqa: S608 - our own names
 

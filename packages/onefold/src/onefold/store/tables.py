@@ -11,10 +11,11 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from onefold.errors import StoreError
+from onefold.errors import Damaged, StoreError
 from onefold.ledger import (
     Change,
     Contributed,
@@ -29,91 +30,52 @@ from onefold.ledger import (
     WorkerLeft,
 )
 from onefold.parts import Manifest
+from onefold.store.files import Files
 from onefold.store.rows import contribution_from, signature_from, statements
+from onefold.store.schema import SCHEMA_VERSION, check, content, create, register, unsealed
 
 __all__ = ["Tables"]
-
-_SCHEMA_VERSION = 1
-
-_SCHEMA = """
-create table if not exists meta (key text primary key, value text not null) without rowid;
-create table if not exists worker (
-    worker text primary key, incarnation integer not null, present integer not null
-) without rowid;
-create table if not exists life (
-    number integer primary key, worker text not null, life text not null,
-    incarnation integer not null, unique (worker, life)
-);
-create table if not exists step (
-    step integer primary key, roster text, opened_at real not null, deadline_at real,
-    vacant integer not null
-);
-create table if not exists contribution (
-    step integer not null references step, worker text not null, incarnation integer,
-    attempt integer,
-    weight integer not null, digest text not null, arrival integer not null,
-    payload text not null, nonfinite text, primary key (step, worker)
-) without rowid;
-create table if not exists refusal (
-    step integer not null references step, worker text not null, reason text not null,
-    primary key (step, worker)
-) without rowid;
-create table if not exists closed (
-    number integer primary key, step integer not null unique, outcome text not null,
-    closed_at real not null, pruned integer not null default 0
-);
-create index if not exists kept on closed (number) where pruned = 0;
-create trigger if not exists a_closed_step_stays_closed before insert on step
-when exists (select 1 from closed where closed.step = new.step)
-begin
-    select raise(abort, 'the step has closed');
-end;
-create table if not exists contributor (
-    step integer not null, worker text not null, incarnation integer, attempt integer,
-    weight integer not null, digest text not null, primary key (step, worker)
-) without rowid;
-create table if not exists excluded (
-    step integer not null, worker text not null, reason text not null, primary key (step, worker)
-) without rowid;
-"""
-
-
-_ORPHANS = (
-    "delete from step where step in (select step from closed)",
-    "delete from contribution where step not in (select step from step)",
-    "delete from refusal where step not in (select step from step)",
-)
-"""Drop what the constraints refuse today and an earlier version, or damage, may have left."""
 
 _T = TypeVar("_T")
 
 
-class Tables:
-    """The ledger in an SQLite file."""
+_CHECKPOINT = "pragma wal_checkpoint(truncate)"
 
-    def __init__(self, path: Path) -> None:
+
+class _Closed(NamedTuple):
+    """A row of the table ``closed``."""
+
+    number: int
+    step: int
+    outcome: Outcome
+    closed_at: float
+    content: str
+    aggregate: str | None
+    pruned: int
+
+
+class Tables:
+    """The ledger in an SQLite file.
+
+    Args:
+        path: The file.
+        files: What opens it.
+        may_begin: Whether it may be empty, as it is before anything has happened.
+    """
+
+    def __init__(self, path: Path, files: Files, *, may_begin: bool = True) -> None:
         self._lock = threading.RLock()
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._path = path
+        self._database = files.connect(path)
         try:
-            self._refuse_what_is_not_ours(path)
-            self._database.execute("pragma journal_mode = wal")
-            self._database.executescript(f"begin immediate; {_SCHEMA} commit;")
-            for statement in _ORPHANS:
-                self._database.execute(statement)
-            self._database.execute("pragma foreign_keys = on")
+            self._open(may_begin=may_begin)
         except sqlite3.Error as error:
             self._database.close()
             raise StoreError(f"the ledger {path} cannot be opened: {error}") from error
-        except StoreError:
+        except BaseException:
             self._database.close()
             raise
         self.run = self.fact("run", uuid.uuid4().hex)
-        version = self.fact("schema", str(_SCHEMA_VERSION))
-        if version != str(_SCHEMA_VERSION):
-            raise StoreError(
-                f"the ledger {path} has schema {version}; this version of onefold reads "
-                f"{_SCHEMA_VERSION}"
-            )
 
     def close(self) -> None:
         """Close the file."""
@@ -123,10 +85,28 @@ class Tables:
     def commit(self, changes: Sequence[Change], *, durable: bool) -> None:
         """Write changes down, all or none."""
         self._transact(lambda: self._write(changes), durable=durable)
+        if durable and not any(isinstance(change, Contributed) for change in changes):
+            self._settle()
+
+    def close_step(self, changes: Sequence[Change], aggregate: str | None) -> None:
+        """Write down, durably, that a step has closed; ``aggregate`` is its manifest's digest."""
+
+        def write() -> None:
+            self._write(changes)
+            for change in changes:
+                if isinstance(change, StepClosed):
+                    self._execute(
+                        "update closed set aggregate = ? where step = ?", aggregate, change.step
+                    )
+
+        self._transact(write, durable=True)
+        self._settle()
 
     def fact(self, name: str, initial: str) -> str:
         """What was first said of the run by this name, durable."""
-        return self._transact(lambda: self._meta(name, initial), durable=True)
+        known = self._transact(lambda: self._meta(name, initial), durable=True)
+        self._settle()
+        return known
 
     def changes(self) -> Iterator[Change]:
         """The changes that rebuild the ledger."""
@@ -136,29 +116,34 @@ class Tables:
     def closed_step(self, step: int) -> StepClosed | None:
         """What a step closed with."""
         with self._lock:
-            row = self._row("select outcome, closed_at from closed where step = ?", step)
+            row = self._closed(step)
             if row is None:
                 return None
-            contributors = self._rows(
-                "select worker, incarnation, attempt, weight, digest from contributor "
-                "where step = ? order by worker",
-                step,
-            )
-            excluded = self._rows(
-                "select worker, reason from excluded where step = ? order by worker", step
+            where = "where step = ? order by worker"
+            contributors = [fields[1:] for fields in self._sealed("contributor", where, step)]
+            excluded = [fields[1:] for fields in self._sealed("excluded", where, step)]
+        if content(contributors, excluded) != row.content:
+            raise Damaged(
+                f"the ledger {self._path} is damaged: who is in the aggregate of step {step} "
+                "cannot be what was written; only a copy has it as it was"
             )
         return StepClosed(
             step=step,
-            outcome=cast("Outcome", row[0]),
+            outcome=row.outcome,
             contributors=tuple(Contributor(*fields) for fields in contributors),
             excluded=tuple(Excluded(*fields) for fields in excluded),
-            closed_at=row[1],
+            closed_at=row.closed_at,
         )
 
     def outcome(self, step: int) -> tuple[Outcome, bool] | None:
         """The outcome of a closed step, and whether its tensors were pruned; None if not closed."""
-        row = self._row("select outcome, pruned from closed where step = ?", step)
-        return None if row is None else (cast("Outcome", row[0]), bool(row[1]))
+        row = self._closed(step)
+        return None if row is None else (row.outcome, bool(row.pruned))
+
+    def aggregate(self, step: int) -> str | None:
+        """The digest of the manifest of a closed step's aggregate."""
+        row = self._closed(step)
+        return None if row is None else row.aggregate
 
     def prune(self, keep_steps: int) -> list[int]:
         """Mark all but the last steps to close as pruned, durably; those that were not before."""
@@ -170,26 +155,65 @@ class Tables:
             ),
             durable=True,
         )
+        self._settle()
         return [row[0] for row in rows]
 
     def payloads(self) -> list[Manifest]:
         """The manifests of all contributions to open steps."""
-        return [
-            Manifest.from_json(json.loads(row[0]))
-            for row in self._rows("select payload from contribution")
-        ]
+        changes = (change for change in self._step_changes() if isinstance(change, Contributed))
+        return [Manifest.from_json(json.loads(change.contribution.payload)) for change in changes]
 
     def kept_steps(self) -> set[int]:
         """The closed steps whose aggregates are kept."""
-        rows = self._rows("select step from closed where pruned = 0 and outcome = 'update'")
-        return {row[0] for row in rows}
+        rows = self._sealed("closed", "where pruned = 0 and outcome = 'update'")
+        return {_Closed(*row).step for row in rows}
 
-    def _refuse_what_is_not_ours(self, path: Path) -> None:
-        tables = {row[0] for row in self._rows("select name from sqlite_master")}
+    def _open(self, *, may_begin: bool) -> None:
+        """Begin an empty ledger, or check the one that is there, and bring it to the disk.
+
+        A process that was killed may have written what it had not synced. Whoever asks again is
+        told what is there, so that has to stay.
+        """
+        register(self._database)
+        tables = {row[0] for row in self._database.execute("select name from sqlite_master")}
+        if not tables and not may_begin:
+            raise Damaged(
+                f"the ledger {self._path} is empty, and the directory is not: the disk or another "
+                "program has emptied it, and only a copy has it as it was"
+            )
         if tables and not {"meta", "closed", "contributor"} <= tables:
             raise StoreError(
-                f"{path} is an SQLite file, but no ledger of onefold; give another directory"
+                f"{self._path} is an SQLite file, but no ledger of onefold; give another directory"
             )
+        self._database.execute("pragma journal_mode = wal")
+        if tables:
+            self._check_version()
+            check(self._database, f"the ledger {self._path}")
+        else:
+            create(self._database)
+        self._database.execute("pragma foreign_keys = on")
+        self._database.execute("pragma synchronous = full")
+        self._database.execute(_CHECKPOINT)
+
+    def _check_version(self) -> None:
+        query = "select value from meta where key = 'schema'"
+        version = self._database.execute(query).fetchone()
+        if version is not None and version[0] != str(SCHEMA_VERSION):
+            raise StoreError(
+                f"the ledger {self._path} has schema {version[0]}; this version of onefold reads "
+                f"{SCHEMA_VERSION}: finish the run with the version that began it, or give "
+                "another directory"
+            )
+
+    def _settle(self) -> None:
+        """Bring the file up to date and empty the log.
+
+        SQLite takes a log up to the first frame that is not whole, so a bit that flips in it would
+        undo all that came after; in the file it is noticed. What fails here is tried again by the
+        next: the commit has reached the disk without it.
+        """
+        with self._lock, suppress(sqlite3.Error):
+            self._database.execute(_CHECKPOINT)
 
     def _transact(self, work: Callable[[], _T], *, durable: bool) -> _T:
         with self._lock:
@@ -219,13 +243,17 @@ class Tables:
             except sqlite3.Error as error:
                 raise StoreError(f"the ledger cannot be read: {error}") from error
 
-    def _row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
-        rows = self._rows(statement, *values)
-        return rows[0] if rows else None
+    def _sealed(self, table: str, rest: str, *values: object) -> list[tuple[Any, ...]]:
+        rows = self._rows(f"select * from {table} {rest}", *values)  # noqa: S608 - our own names
+        return unsealed(table, rows, f"the ledger {self._path}")
+
+    def _closed(self, step: int) -> _Closed | None:
+        rows = self._sealed("closed", "where step = ?", step)
+        return _Closed(*rows[0]) if rows else None
 
     def _meta(self, key: str, initial: str) -> str:
         self._execute("insert or ignore into meta values (?, ?)", key, initial)
-        return cast("str", self._rows("select value from meta where key = ?", key)[0][0])
+        return cast("str", self._sealed("meta", "where key = ?", key)[0][1])
 
     def _write(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -233,28 +261,24 @@ class Tables:
                 self._execute(statement, *values)
 
     def _member_changes(self) -> Iterator[Change]:
-        for worker, life, incarnation in self._rows(
-            "select worker, life, incarnation from life order by number"
-        ):
+        for _, worker, life, incarnation in self._sealed("life", "order by number"):
             yield WorkerJoined(worker, life, incarnation)
-        for worker, incarnation, present in self._rows("select * from worker"):
+        for worker, incarnation, present in self._sealed("worker", ""):
             yield IncarnationSeen(worker, incarnation)
             if not present:
                 yield WorkerLeft(worker)
 
     def _over_changes(self) -> Iterator[Change]:
-        fixed = self._row("select value from meta where key = 'signature'")
-        if fixed is not None:
-            yield signature_from(fixed[0])
-        highest = self._row("select max(step) from closed")
-        if highest is not None and highest[0] is not None:
-            yield cast("StepClosed", self.closed_step(highest[0]))
+        for _, fixed in self._sealed("meta", "where key = 'signature'"):
+            yield signature_from(fixed)
+        for row in self._sealed("closed", "order by step desc limit 1"):
+            yield cast("StepClosed", self.closed_step(_Closed(*row).step))
 
     def _step_changes(self) -> Iterator[Change]:
-        for step, roster, opened_at, deadline_at, vacant in self._rows("select * from step"):
+        for step, roster, opened_at, deadline_at, vacant in self._sealed("step", ""):
             names = None if roster is None else tuple(json.loads(roster))
             yield StepOpened(step, names, opened_at, deadline_at, vacant)
-        for step, *fields in self._rows("select * from contribution order by arrival"):
+        for step, *fields in self._sealed("contribution", "order by arrival"):
             yield Contributed(step, contribution_from(fields))
-        for step, worker, reason in self._rows("select * from refusal"):
+        for step, worker, reason in self._sealed("refusal", ""):
             yield RefusalNoted(step, worker, reason)

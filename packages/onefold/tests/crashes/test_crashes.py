@@ -1,0 +1,64 @@
+"""Runs on a disk that forgets what was not synced; ``crash.py`` does more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from crash import one_run
+from disk import Disk
+from struck import Blow, Crash
+
+from onefold.aggregator import Aggregator
+from onefold.policy import Policy
+
+SEED = 5000
+CHUNK = 10
+
+
+@pytest.mark.parametrize("first", range(SEED, SEED + 100, CHUNK))
+def test_whatever_was_acknowledged_survives(first: int) -> None:
+    """Killed or cut off anywhere, any number of times: nothing acknowledged is lost, nothing is
+    counted twice, no aggregate that was read changes, and every sum is exact."""
+    for seed in range(first, first + CHUNK):
+        _, wrong = one_run(seed)
+        assert not wrong, f"crash.py --seed {seed} --runs 1\n{wrong}"
+
+
+def opened(disk: Disk, policy: Policy = Policy()) -> Aggregator:  # noqa: B008 - frozen
+    aggregator = Aggregator(disk.root, policy)
+    aggregator._store.files = disk
+    return aggregator.open()
+
+
+def survived(tmp_path: Path, seed: int, call: Callable[[Aggregator], object]) -> Disk:
+    """``call`` is killed within its commit, made again and answered; then the power is cut."""
+    root = tmp_path / f"{seed}"
+    root.mkdir()
+    (root / "a").mkdir()
+    disk = Disk(root / "a")
+    aggregator = opened(disk)
+    disk.strike = lambda _, what: Blow("within", Crash()) if what == "commit" else None
+    with pytest.raises(Crash):
+        call(aggregator)
+    killed = disk.after_kill(root / "b", None, seed)
+    aggregator._store.close()
+    disk.bury()
+    again = opened(killed)
+    call(again)
+    killed.dead = True
+    cut = killed.after_power_cut(root / "c", None, seed, Random(seed))
+    again._store.close()
+    killed.bury()
+    return cut
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_restart_repeats_has_reached_the_disk(tmp_path: Path, seed: int) -> None:
+    """What a killed process had written and not synced is synced before it is told to anybody."""
+    cut = survived(tmp_path, seed, lambda aggregator: aggregator.join("a", "life"))
+    aggregator = opened(cut)
+    assert aggregator.join("a", "another life").incarnation == 2
+    aggregator.shutdown()

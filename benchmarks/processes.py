@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,8 @@ class Reading:
     file_bytes: int
     open_files: int
     threads: int
+    cpu_seconds: float
+    """Since it began, on all processors."""
 
 
 @contextmanager
@@ -79,7 +82,14 @@ def read_process(pid: int) -> Reading:
         file_bytes=int(fields["RssFile"].split()[0]) * 1024,
         open_files=sum(1 for _ in (process / "fd").iterdir()),
         threads=int(fields["Threads"]),
+        cpu_seconds=_cpu_seconds((process / "stat").read_text()),
     )
+
+
+def _cpu_seconds(stat: str) -> float:
+    """User and system time; the name before them may hold anything, but ends with the last ')'."""
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Memory:

@@ -54,7 +54,15 @@ def page(document: Mapping[str, Any], plots: Sequence[tuple[str, str]]) -> str:
         table(["call", "calls", *map(_percentile, PERCENTILES)], _latencies(workloads)),
         "## Throughput\n",
         table(
-            ["updates", "steps", "steps/s", "updates/s", "MiB/s of updates", "receipts"],
+            [
+                "updates",
+                "steps",
+                "steps/s",
+                "updates/s",
+                "MiB/s",
+                "server's CPU an update",
+                "receipts",
+            ],
             [_throughput(each) for each in workloads],
         ),
         "## The server's process\n",
@@ -122,6 +130,7 @@ def _throughput(measured: Measured) -> list[str]:
         f"{measured['steps'] / seconds:.2f}",
         f"{counts.get('updates', 0) / seconds:.0f}",
         f"{counts.get('bytes', 0) / seconds / 2**20:.0f}",
+        f"{_ms(measured['cpu_seconds'] / max(1, counts.get('updates', 0)))} ms",
         ", ".join(f"{number} {name}" for name, number in receipts.items()),
     ]
 

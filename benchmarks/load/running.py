@@ -109,6 +109,7 @@ def _driven(setting: Setting, options: Options, served: Served, place: Path) -> 
         **told,
         "latency": calls.percentiles(),
         "windows": calls.windows(begun_at, ended_at),
+        "cpu_seconds": readings[-1].cpu_seconds - readings[0].cpu_seconds if readings else 0.0,
         "growth": asdict(growth(readings or memory.readings[-1:], options.growth_max)),
         "samples": _samples(readings, begun_at),
     }

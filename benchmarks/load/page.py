@@ -65,7 +65,7 @@ def page(document: Mapping[str, Any], plots: Sequence[tuple[str, str]]) -> str:
             ],
             [_throughput(each) for each in workloads],
         ),
-        "*CPU an update* is what the server's process takes of processors, closing and pulls included.\n",
+        "*CPU an update* is the server's, closing and pulls included.\n",
         "## The server's process\n",
         table(
             ["updates", "anonymous MiB", "highest", "mapped files MiB", "open files", "threads"],

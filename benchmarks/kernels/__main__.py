@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib.metadata
 import json
-import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kernels.measure import say
 from benchmarks.kernels.plots import draw
 from benchmarks.kernels.report import page
 from benchmarks.kernels.results import Results
 from benchmarks.kernels.sections import ROOT, SECTIONS, measure_here, measure_in_process
-from onefold.exact.pool import thread_count
+from benchmarks.machine import facts, say
 
 HERE = ROOT / "benchmarks"
 
@@ -87,43 +82,10 @@ def _measure(arguments: argparse.Namespace, before: list[dict[str, Any]]) -> dic
 
 
 def _run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the figures depend on, without names of hosts or paths."""
     options = ["--quick"] if arguments.quick else []
     options += [f"--only {name}" for name in arguments.only or ()]
-    return {
-        "command": " ".join(["python -m benchmarks.kernels", *options]),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "is_quick": arguments.quick,
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "threads": thread_count(),
-        "python": platform.python_version(),
-        "versions": {
-            name: importlib.metadata.version(name) for name in _VERSIONS if _is_installed(name)
-        },
-    }
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _processor() -> str:
-    """The model, and the widest vectors it has."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    facts = dict(line.split("\t: ", 1) for line in lines if "\t: " in line)
-    model = facts.get("model name", platform.machine())
-    flags = facts.get("flags", "").split()
-    widest = next((flag for flag in ("avx512f", "avx2", "avx") if flag in flags), None)
-    return f"{model} ({widest})" if widest else model
+    command = " ".join(["python -m benchmarks.kernels", *options])
+    return facts(command, _VERSIONS, is_quick=arguments.quick)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ import numpy as np
 
 import onefold
 from benchmarks.kernels.data import DISTRIBUTIONS, SEED, dense_values, parts_of
-from benchmarks.kernels.measure import Case, Contestant, ours, race, say
+from benchmarks.kernels.measure import Case, Contestant, ours, race
 from benchmarks.kernels.scale import Scale
+from benchmarks.machine import say
 
 __all__ = ["USUAL", "adversarial"]
 

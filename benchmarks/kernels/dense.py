@@ -12,8 +12,9 @@ import numpy as np
 
 import onefold
 from benchmarks.kernels.data import SEED, dense_values, dtype_named
-from benchmarks.kernels.measure import Call, Case, Contestant, ours, race, read_bandwidth, say
+from benchmarks.kernels.measure import Call, Case, Contestant, ours, race, read_bandwidth
 from benchmarks.kernels.scale import Scale
+from benchmarks.machine import say
 from onefold.exact.pool import thread_count
 
 __all__ = ["dense", "torch_sum"]

@@ -10,10 +10,11 @@ import numpy as np
 import onefold
 from benchmarks.kernels.data import DISTRIBUTIONS, PARTS, SEED, dense_values, parts_of
 from benchmarks.kernels.dense import torch_sum
-from benchmarks.kernels.measure import Call, Case, Contestant, ours, race, say
+from benchmarks.kernels.measure import Call, Case, Contestant, ours, race
 from benchmarks.kernels.rows import row_parts
 from benchmarks.kernels.scale import Scale
 from benchmarks.kernels.sparse_peers import Entries, torch_coalesce
+from benchmarks.machine import say
 from onefold.exact.pool import thread_count
 
 __all__ = ["growth", "threads"]

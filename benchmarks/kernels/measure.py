@@ -13,7 +13,6 @@ from __future__ import annotations
 import gc
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ import numpy as np
 from benchmarks.kernels.scale import Scale
 from onefold.exact.pool import thread_count
 
-__all__ = ["Call", "Case", "Contestant", "Outcome", "ours", "race", "read_bandwidth", "say"]
+__all__ = ["Call", "Case", "Contestant", "Outcome", "ours", "race", "read_bandwidth"]
 
 Call = Callable[[], Any]
 
@@ -89,11 +88,6 @@ def ours(
 ) -> Contestant:
     """A contestant of our own; the first of a race must be one."""
     return Contestant(name, lambda: call, read, "ours")
-
-
-def say(text: str) -> None:
-    """Progress, where it does not mix with results."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def race(contestants: Sequence[Contestant], scale: Scale) -> dict[str, Outcome]:

@@ -19,9 +19,10 @@ import numpy as np
 
 import onefold
 from benchmarks.kernels.data import DISTRIBUTIONS, PARTS, SEED, dense_values, parts_of
-from benchmarks.kernels.measure import Case, say
+from benchmarks.kernels.measure import Case
 from benchmarks.kernels.rows import row_parts
 from benchmarks.kernels.scale import Scale
+from benchmarks.machine import say
 from onefold import Sparse
 
 __all__ = ["measure_memory", "memory"]

@@ -18,6 +18,7 @@ from benchmarks.kernels.results import (
     times_best,
 )
 from benchmarks.kernels.targets import TARGETS, judge
+from benchmarks.machine import about, table
 
 __all__ = ["page"]
 
@@ -81,13 +82,8 @@ def page(results: Results, notes: str, plots: Sequence[tuple[str, str]]) -> str:
 
 def _about(results: Results) -> Iterator[str]:
     run = results.run
-    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     loads = ", ".join(f"{s['section']} {s['load_before']}" for s in results.sections)
-    yield (
-        f"`{run['command']}` on {run['date']}: {run['processor']}, {run['cores']} cores, "
-        f"{run['memory_gib']} GiB; {run['threads']} threads. Python {run['python']}, {versions}. "
-        f"Load before each section: {loads}.\n"
-    )
+    yield f"{about(run)} Load before each section: {loads}.\n"
     if run["is_quick"]:
         yield "**A quick look at tiny sizes, to see that everything works: no figure counts.**\n"
     for section in results.sections:
@@ -99,10 +95,7 @@ def _about(results: Results) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    if not lines:
-        return "Not measured.\n"
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+    return table(head, lines) if lines else "Not measured.\n"
 
 
 def _targets(results: Results) -> str:
@@ -116,10 +109,10 @@ def _targets(results: Results) -> str:
 
 
 def _race_table(
-    results: Results, table: str, unit: str, *, share: bool = False, dense_peers: bool = False
+    results: Results, name: str, unit: str, *, share: bool = False, dense_peers: bool = False
 ) -> str:
     """Ours beside the best, then everybody else in a table of its own."""
-    cases = list(results.cases(table))
+    cases = list(results.cases(name))
     head = [unit, "1 thread", "all threads", "best peer", "ratio"]
     head += ["of read bandwidth"] if share else []
     head += ["ratio to best dense peer"] if dense_peers else []

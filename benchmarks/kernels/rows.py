@@ -9,9 +9,10 @@ import numpy as np
 
 import onefold
 from benchmarks.kernels.data import PARTS, SEED, zipf
-from benchmarks.kernels.measure import Case, Contestant, ours, race, read_bandwidth, say
+from benchmarks.kernels.measure import Case, Contestant, ours, race, read_bandwidth
 from benchmarks.kernels.scale import Scale
 from benchmarks.kernels.sparse_peers import Entries, torch_coalesce, torch_index_add
+from benchmarks.machine import say
 from onefold import Sparse
 
 __all__ = ["row_parts", "rows"]

@@ -15,12 +15,13 @@ from typing import Any
 from benchmarks.kernels.adversarial import adversarial
 from benchmarks.kernels.dense import dense
 from benchmarks.kernels.growth import growth, threads
-from benchmarks.kernels.measure import Case, say
+from benchmarks.kernels.measure import Case
 from benchmarks.kernels.memory import memory
 from benchmarks.kernels.rows import rows
 from benchmarks.kernels.scale import FULL, QUICK, Scale
 from benchmarks.kernels.small import start, tiny
 from benchmarks.kernels.sparse import sparse
+from benchmarks.machine import say
 
 __all__ = ["ROOT", "SECTIONS", "measure_here", "measure_in_process"]
 

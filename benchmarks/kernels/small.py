@@ -14,8 +14,9 @@ import numpy as np
 
 import onefold
 from benchmarks.kernels.data import SEED, dense_values
-from benchmarks.kernels.measure import Call, Case, Contestant, ours, race, say
+from benchmarks.kernels.measure import Call, Case, Contestant, ours, race
 from benchmarks.kernels.scale import Scale
+from benchmarks.machine import say
 from onefold import Sparse
 
 __all__ = ["start", "tiny"]

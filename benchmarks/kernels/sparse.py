@@ -9,9 +9,10 @@ import numpy as np
 
 import onefold
 from benchmarks.kernels.data import DISTRIBUTIONS, PARTS, Distribution, parts_of
-from benchmarks.kernels.measure import Case, Contestant, ours, race, say
+from benchmarks.kernels.measure import Case, Contestant, ours, race
 from benchmarks.kernels.scale import Scale
 from benchmarks.kernels.sparse_peers import DENSE_PEERS, GROUPING_PEERS, SLOW_PEERS, Entries
+from benchmarks.machine import say
 
 __all__ = ["sparse"]
 

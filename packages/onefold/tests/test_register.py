@@ -6,6 +6,8 @@ import errno
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +24,7 @@ from onefold.receipt import Status
 from onefold.testing.support import number, one, wait_in_thread, who
 
 AB = Policy(roster=["a", "b"])
+BOUND_SECONDS = 30.0
 Open = Callable[..., Aggregator]
 
 
@@ -259,3 +262,52 @@ def test_a_fork_has_no_part_in_it(tmp_path: Path, place: str) -> None:
     lines = done.stdout.splitlines()
     assert "a fork of it" in lines[0]
     assert lines[1:] == ["[2.]"] * (1 if place == "memory" else 2)
+
+
+def test_a_push_that_completes_nothing_wakes_nobody(opened: Open) -> None:
+    """Who waits looks at the ledger when its step opens and when it is complete, not each time."""
+    names = [f"w{number}" for number in range(20)]
+    aggregator = opened(Policy(roster=names))
+    looks = 0
+    begun = threading.Event()
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        begun.set()
+        aggregator.tick()
+
+    waiting = wait_in_thread(
+        lambda: aggregator._register.wait_closed(7, time.monotonic() + BOUND_SECONDS, look)
+    )
+    assert begun.wait(BOUND_SECONDS)
+    for name in names:
+        aggregator.push(7, name, one(1), attempt=0)
+    closed = waiting.result()
+    assert closed is not None
+    assert len(closed.contributors) == len(names)
+    assert looks <= 5
+
+
+def test_the_last_push_wakes_who_waits_though_it_is_interrupted(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Ctrl-C between the record and the close leaves the close to those who wait."""
+    aggregator = opened()
+    aggregator.push(7, "a", one(2), attempt=0)
+    begun = threading.Event()
+    register = aggregator._register
+
+    def look() -> None:
+        aggregator.tick()
+        begun.set()
+
+    end = time.monotonic() + BOUND_SECONDS
+    waiting = wait_in_thread(lambda: register.wait_closed(7, end, look))
+    assert begun.wait(BOUND_SECONDS)
+    interrupt(register, "record", monkeypatch, after=True)
+    with pytest.raises(KeyboardInterrupt):
+        aggregator.push(7, "b", one(5), attempt=0)
+    assert waiting.result() is not None
+    assert time.monotonic() < end  # when its time is up it looks in any case
+    assert number(aggregator.pull(7)) == 7

@@ -33,6 +33,7 @@ from onefold.ledger import (
     OpenStep,
     Push,
     StepClosed,
+    StepOpened,
 )
 from onefold.parts import Manifest, Payload
 from onefold.policy import Policy
@@ -75,6 +76,8 @@ class Register:
         Raises:
             StoreError: It has been shut down since.
         """
+        if self._is_open and os.getpid() == self._process:
+            return  # each call asks this, and need not wait for the lock to hear yes
         with self._lock:
             _ = self._ledger
 
@@ -127,8 +130,8 @@ class Register:
     @property
     def run(self) -> str:
         """The id of the run."""
-        with self._lock:
-            return self._ledger.run
+        self.ensure_open()
+        return self._store.run
 
     # Members and contributions.
 
@@ -152,8 +155,15 @@ class Register:
         with self._lock:
             self._wait_until_free(push.step)
             standing = self._ledger.steps.standing(push.step, push.worker)
-            decision = self._ledger.push(push, self._clock(), self.closed(push.step))
-            self._make_true(decision.changes, durable=self._policy.sync_each_push)
+            now = self._clock()
+            decision = self._ledger.push(push, now, self.closed(push.step))
+            if decision.changes:
+                durable = self._policy.sync_each_push
+                self._write(
+                    partial(self._store.commit, decision.changes, durable=durable),
+                    decision.changes,
+                )
+                self._tell_of_push(decision.changes, now)
             self._receipts[decision.receipt.status] += 1
             if decision.receipt.status in RECORDED:
                 self._failures.pop(push.step, None)
@@ -311,6 +321,16 @@ class Register:
     def _make_true(self, changes: tuple[Change, ...], *, durable: bool) -> None:
         if changes:
             self._write(partial(self._store.commit, changes, durable=durable), changes)
+            self._changed.notify_all()
+
+    def _tell_of_push(self, changes: tuple[Change, ...], now: float) -> None:
+        """Wake those who wait if they have something to do: a step is due, or has a new deadline.
+
+        One of many pushes changes nothing for them. To wake them all each time would make every
+        step of W workers cost W * W looks at the ledger, each under the one lock.
+        """
+        opens = any(isinstance(change, StepOpened) for change in changes)
+        if opens or self._ledger.due(now):
             self._changed.notify_all()
 
     def _write(self, write: Callable[[], None], changes: tuple[Change, ...]) -> None:

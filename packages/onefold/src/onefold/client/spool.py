@@ -1,34 +1,43 @@
-"""Updates that have been sent and may have to be sent again, encoded, in a temporary directory.
+"""Updates that have been sent and may have to be sent again, encoded: small ones in memory.
+
+What is larger than a block is in files of a temporary directory, so that a client's memory does not
+grow with its model. Files of a few KiB would take longer to make and to remove than to send.
 
 A client that is killed leaves its directory behind; the next one that connects removes it.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from onefold.client.owned import OwnedDirectory, remove_orphans
 from onefold.errors import Damaged, StoreError
-from onefold.parts import Manifest, encode, manifest_of, read_part, write_part
-from onefold.update import Update
+from onefold.parts import BLOCK_BYTES, Manifest, encode, manifest_of, read_part, write_part
+from onefold.update import Sparse, Update
 
 __all__ = ["Spool", "Spooled"]
 
 _PREFIX = "onefold-spool-"
 _ATTEMPTS_KEPT_MAX = 4096
 
+_IN_MEMORY_BYTES_MAX = BLOCK_BYTES
+"""Of an update; a client keeps those of a few steps."""
+
+_Content: TypeAlias = tuple[pa.Schema, Sequence[pa.RecordBatch]]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spooled:
-    """An update to a step; the manifest's parts are files in ``directory``.
+    """An update to a step, each of its parts a file or its content.
 
     Whoever sends it holds ``sending``, so that it is not removed meanwhile.
     """
@@ -37,7 +46,7 @@ class Spooled:
     attempt: int
     manifest: Manifest
     sizes_bytes: tuple[int, ...]
-    directory: Path
+    parts: tuple[Path | _Content, ...]
     sending: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -45,19 +54,26 @@ class Spooled:
         """The size of all parts."""
         return sum(self.sizes_bytes)
 
-    def part(self, index: int) -> tuple[pa.Schema, Sequence[pa.RecordBatch]]:
-        """One part, memory-mapped.
+    def part(self, index: int) -> _Content:
+        """One part; a file is memory-mapped.
 
         Raises:
             StoreError: Somebody has removed it.
         """
+        part = self.parts[index]
+        if not isinstance(part, Path):
+            return part
         try:
-            return read_part(self.directory / self.manifest.parts[index])
+            return read_part(part)
         except Damaged as error:
             raise StoreError(
-                f"the update for step {self.step} is no longer in {self.directory}: {error}; "
+                f"the update for step {self.step} is no longer in {part.parent}: {error}; "
                 "push it again, with a spool_directory that nobody cleans up"
             ) from error
+
+    def remove(self) -> None:
+        """Remove its files."""
+        _remove(part for part in self.parts if isinstance(part, Path))
 
 
 class Spool:
@@ -72,6 +88,7 @@ class Spool:
         self._place: OwnedDirectory | None = None
         self._kept: OrderedDict[int, Spooled] = OrderedDict()
         self._attempts: OrderedDict[int, tuple[int, str]] = OrderedDict()
+        self._serials = itertools.count()
         self._lock = threading.Lock()
 
     def open(self) -> None:
@@ -134,21 +151,59 @@ class Spool:
             spooled = self._kept.pop(step, None)
         if spooled is not None:
             with spooled.sending:
-                shutil.rmtree(spooled.directory, ignore_errors=True)
+                spooled.remove()
 
     def _written(self, step: int, attempt: int, bare: Manifest, update: Update) -> Spooled:
+        keep = self._in_memory if _size_bytes(update) <= _IN_MEMORY_BYTES_MAX else self._in_files
+        kept = keep(step, update)
+        manifest = bare.with_parts([str(index) for index in range(len(kept))])
+        sizes_bytes, parts = zip(*kept, strict=True)
+        return Spooled(step, attempt, manifest, sizes_bytes, parts)
+
+    @staticmethod
+    def _in_memory(_: int, update: Update) -> list[tuple[int, Path | _Content]]:
+        return [_copied(schema, batches) for schema, batches in encode(update)]
+
+    def _in_files(self, step: int, update: Update) -> list[tuple[int, Path | _Content]]:
         assert self._place is not None
+        written: list[tuple[int, Path | _Content]] = []
+        paths: list[Path] = []
         try:
-            directory = Path(tempfile.mkdtemp(prefix=f"{step}-{attempt}-", dir=self._place.path))
-            sizes_bytes = [
-                write_part(directory / f"{index}.arrow", schema, batches, sync=False)
-                for index, (schema, batches) in enumerate(encode(update))
-            ]
-        except OSError as error:
+            for schema, batches in encode(update):
+                paths.append(self._place.path / f"{step}-{next(self._serials)}.arrow")
+                written.append((write_part(paths[-1], schema, batches, sync=False), paths[-1]))
+        except BaseException as error:
+            _remove(paths)
+            if not isinstance(error, OSError):
+                raise
             raise StoreError(
                 f"the update for step {step} cannot be spooled in {self._place.path}: {error}; "
                 "make room there, or connect with another spool_directory"
             ) from error
-        names = [f"{index}.arrow" for index in range(len(sizes_bytes))]
-        manifest = bare.with_parts(names)
-        return Spooled(step, attempt, manifest, tuple(sizes_bytes), directory)
+        return written
+
+
+def _size_bytes(update: Update) -> int:
+    return sum(
+        tensor.coordinates.nbytes + tensor.values.nbytes
+        if isinstance(tensor, Sparse)
+        else tensor.nbytes
+        for tensor in update.tensors.values()
+    )
+
+
+def _copied(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> tuple[int, _Content]:
+    """A part apart from the arrays that it was made from, which are the caller's; and its size."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    content = sink.getvalue()
+    with pa.ipc.open_stream(content) as reader:
+        return content.size, (reader.schema, list(reader))
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -135,16 +136,20 @@ class State:
     key: Key
     kept: tuple[Change, ...] = ()
     closed: tuple[StepClosed, ...] = ()
+    changes: tuple[Change, ...] = ()
     way: tuple[State, Event] | None = None
 
+    def passed(self) -> list[State]:
+        """The states on a shortest way from the beginning, this one the last."""
+        passed, before = [self], self.way
+        while before is not None:
+            passed.append(before[0])
+            before = before[0].way
+        return passed[::-1]
+
     def events(self) -> list[Event]:
-        """A shortest way from the beginning."""
-        events: list[Event] = []
-        state = self
-        while state.way is not None:
-            state, event = state.way
-            events.append(event)
-        return events[::-1]
+        """What happened on that way."""
+        return [state.way[1] for state in self.passed() if state.way is not None]
 
     def over(self, step: int) -> StepClosed | None:
         """What a step closed with."""
@@ -155,8 +160,8 @@ class Disagreement(AssertionError):
     """The ledger and the model are of two minds; the message gives a shortest way there."""
 
     def __init__(self, world: World, state: State, event: Event | None, what: str) -> None:
-        way = [*state.events(), *([] if event is None else [event])]
-        lines = "\n".join(f"  {number}. {event!r}" for number, event in enumerate(way, 1))
+        self.way = [*state.events(), *([] if event is None else [event])]
+        lines = "\n".join(f"  {number}. {event!r}" for number, event in enumerate(self.way, 1))
         super().__init__(f"in the world {world.name!r}, after\n{lines}\n{what}")
 
 
@@ -168,7 +173,7 @@ class Explored:
     transitions: int = 0
     steps_closed: int = 0
     ends: tuple[State, ...] = ()
-    all_states: tuple[State, ...] = ()
+    found: tuple[State, ...] = ()
 
 
 def explore(world: World) -> Explored:
@@ -196,7 +201,7 @@ def explore(world: World) -> Explored:
                 waiting.append(after)
                 found.append(after)
     explored.states = len(seen)
-    explored.ends, explored.all_states = tuple(ends.values()), tuple(found)
+    explored.ends, explored.found = tuple(ends.values()), tuple(found)
     return explored
 
 
@@ -207,7 +212,7 @@ def beginning(world: World) -> State:
     for event in world.before:
         after = _Expansion(world, state, set()).after(event)
         assert after is not None
-        state = replace(after, way=None)
+        state = after
     return state
 
 
@@ -227,7 +232,7 @@ def transitions(
         event = None
         came = open_state(expansion.ledger, world.lives)
         same("the ledger, after it decided", came, state.key[:-2])
-    except _Difference as difference:
+    except AssertionError as difference:
         raise Disagreement(world, state, event, str(difference)) from None
 
 
@@ -391,7 +396,7 @@ class _Expansion:
         check_kept(self.world, key, kept, closed)
         before = tuple(one for one in closed if self.state.over(one.step) is not None)
         same("a closed step, as it was", before, self.state.closed)
-        return State(after, key, kept, closed, (self.state, event))
+        return State(after, key, kept, closed, changes, (self.state, event))
 
 
 def check_kept(
@@ -404,6 +409,17 @@ def check_kept(
     same("the signature", fixed, [] if key[-1] is None else [key[-1]])
     counted = tuple((one.step, tuple(map(_identity, one.contributors))) for one in closed)
     same("closed steps", counted, key[-2])
+
+
+def kept_by_tables(world: World, state: State) -> None:
+    """Have SQLite keep each change on the way to a state, and hold what it kept against that."""
+    tables = Tables(Path(":memory:"))
+    try:
+        for passed in state.passed():
+            tables.commit(passed.changes, durable=False)
+        check_kept(world, state.key, *what_is_kept(tables, state.model))
+    finally:
+        tables.close()
 
 
 def what_is_kept(

@@ -324,7 +324,6 @@ class Model:
         assert max(self.open, default=0) - min(self.open, default=0) < self.policy.open_steps_max
         for step, opened in self.open.items():
             assert opened.roster is None or opened.stands.keys() <= set(opened.roster)
-            assert not opened.stands.keys() & opened.told.keys()
             assert all(one.step == step for one in opened.stands.values())
 
 

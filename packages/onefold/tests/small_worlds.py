@@ -64,28 +64,27 @@ WORLDS = (
     World("a list, one step at a time", replace(LIST, open_steps_max=1), each(ABC)),
     World("closed by hand", HAND, each(ABC), by_hand=True),
     World("by hand, one step at a time", replace(HAND, open_steps_max=1), each(ABC), by_hand=True),
-    World("a deadline, two of three", late(ABC, 2), each(ABC)),
-    World("a deadline, one suffices", late(ABC, 1, window=1), each(ABC)),
+    World("a deadline, two of three", late(ABC, 2, window=1), each(ABC)),
+    World("two steps to a deadline", late(ABC, 2), each(ABC, attempts=[1])),
     World("joined", Policy(roster="joined"), each(ABC), before=joining(ABC)),
-    World("the first three", Policy(roster=3), each(ABC), before=joining(ABC)),
-    World("lost numbers", LIST, each(ABC), lossy=True),
+    World("the first three", Policy(roster=3), each(ABC, attempts=[1]), before=joining(ABC)),
+    World("lost numbers", PAIR, each(AB), lossy=True),
     World("comings", Policy(roster="joined"), each(ABC, attempts=[1]), joining(ABC)),
     World(
         "comings and goings",
         Policy(roster="joined"),
-        each(AB),
-        joining(AB, "12") + leaving(AB),
+        each(AB, attempts=[1]),
+        joining(AB) + leaving(AB),
     ),
     World("the first two", Policy(roster=2), each(ABC, attempts=[1]), joining(ABC) + leaving("a")),
-    World("a list, and goings", LIST, each(ABC, attempts=[1]), joining(ABC) + leaving(ABC)),
+    World("a list, and goings", LIST, each(ABC, attempts=[1]), joining("a") + leaving("ab")),
     World("incarnations", PAIR, each(AB, incarnations=(1, 2))),
     World("three with incarnations", LIST, each(ABC, [1], incarnations=(None, 1, 2))),
     World(
         "lives",
         PAIR,
-        each(AB, [1], incarnations=(1, 2)),
-        (*joining(AB, "12"), Leaves("a", 1), Leaves("a", 2)),
-        by_hand=True,
+        each("a", attempts=[1], incarnations=(1, 2)) + each("b", attempts=[1]),
+        (*joining("a", "12"), Leaves("a", 1), Leaves("a", 2)),
     ),
     World("two contents", PAIR, each(AB, contents="xy")),
     World("three with two contents", LIST, each(ABC, [1], contents="xy"), lossy=True),
@@ -128,7 +127,18 @@ WORLDS = (
         lossy=True,
     ),
 )
-BY_NAME = {world.name: world for world in WORLDS}
+LARGER = (
+    World("larger: a deadline", late(ABC, 2), each(ABC)),
+    World("larger: one suffices", late(ABC, 1, window=1), each(ABC)),
+    World("larger: lost numbers", LIST, each(ABC), lossy=True),
+    World(
+        "larger: comings and goings",
+        Policy(roster="joined"),
+        each(AB),
+        joining(AB, "12") + leaving(AB),
+    ),
+)
+BY_NAME = {world.name: world for world in (*WORLDS, *LARGER)}
 
 
 def main(names: Sequence[str]) -> None:

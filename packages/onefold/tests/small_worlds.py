@@ -1,0 +1,166 @@
+"""The small worlds, and how large each is: ``python small_worlds.py`` prints the table.
+
+The first of them are all that up to three workers, two steps and two attempts can do under each
+policy; the others bring in what else a push can be, with as many workers as leave them small.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from small_explorer import Explored, Joins, Leaves, World, explore, signature
+from small_model import Sent
+
+from onefold.policy import Policy
+
+ABC = ("a", "b", "c")
+AB = ("a", "b")
+
+
+def each(
+    workers: Iterable[str],
+    steps: Iterable[int] = (1, 2),
+    attempts: Iterable[int | None] = (1, 2),
+    incarnations: Iterable[int | None] = (None,),
+    contents: Iterable[str] = ("x",),
+) -> tuple[Sent, ...]:
+    """Every message that can be made up of these."""
+    combined = itertools.product(workers, steps, attempts, incarnations, contents)
+    return tuple(itertools.starmap(Sent, combined))
+
+
+def also(messages: Sequence[Sent], **fields: object) -> tuple[Sent, ...]:
+    """The messages, and each of them once more with other fields."""
+    return (*messages, *(one._replace(**fields) for one in messages))
+
+
+def joining(workers: Iterable[str], lives: str = "1") -> tuple[Joins, ...]:
+    """Every life of every worker."""
+    return tuple(Joins(worker, life) for worker in workers for life in lives)
+
+
+def leaving(workers: Iterable[str]) -> tuple[Leaves, ...]:
+    """Every worker leaves."""
+    return tuple(map(Leaves, workers))
+
+
+def late(names: Sequence[str], minimum: int, window: int = 2) -> Policy:
+    """A list of names, and a deadline."""
+    return Policy(
+        roster=names, minimum=minimum, deadline_seconds=10, open_steps_max=window
+    )
+
+
+LIST = Policy(roster=ABC)
+PAIR = Policy(roster=AB)
+HAND = Policy()
+
+WORLDS = (
+    World("a list of names", LIST, each(ABC)),
+    World("a list, one step at a time", replace(LIST, open_steps_max=1), each(ABC)),
+    World("closed by hand", HAND, each(ABC), by_hand=True),
+    World("by hand, one step at a time", replace(HAND, open_steps_max=1), each(ABC), by_hand=True),
+    World("a deadline, two of three", late(ABC, 2, window=1), each(ABC)),
+    World("two steps to a deadline", late(ABC, 2), each(ABC, attempts=[1])),
+    World("joined", Policy(roster="joined"), each(ABC), before=joining(ABC)),
+    World("the first three", Policy(roster=3), each(ABC, attempts=[1]), before=joining(ABC)),
+    World("lost numbers", PAIR, each(AB), lossy=True),
+    World("comings", Policy(roster="joined"), each(ABC, attempts=[1]), joining(ABC)),
+    World(
+        "comings and goings",
+        Policy(roster="joined"),
+        each(AB, attempts=[1]),
+        joining(AB) + leaving(AB),
+    ),
+    World("the first two", Policy(roster=2), each(ABC, attempts=[1]), joining(ABC) + leaving("a")),
+    World("a list, and goings", LIST, each(ABC, attempts=[1]), joining("a") + leaving("ab")),
+    World("incarnations", PAIR, each(AB, incarnations=(1, 2))),
+    World("three with incarnations", LIST, each(ABC, [1], incarnations=(None, 1, 2))),
+    World(
+        "lives",
+        PAIR,
+        each("a", attempts=[1], incarnations=(1, 2)) + each("b", attempts=[1]),
+        (*joining("a", "12"), Leaves("a", 1), Leaves("a", 2)),
+    ),
+    World("two contents", PAIR, each(AB, contents="xy")),
+    World("three with two contents", LIST, each(ABC, [1], contents="xy"), lossy=True),
+    World("without attempts", LIST, each(ABC, attempts=[None], contents="xy")),
+    World("some without attempts", LIST, each(ABC, [1], [None, 1, 2], contents="xy"), by_hand=True),
+    World("two signatures", PAIR, also(each(AB), shape=2), lossy=True),
+    World("three with two signatures", LIST, also(each(ABC, attempts=[1]), shape=2), by_hand=True),
+    World(
+        "a signature given",
+        replace(LIST, signature=signature(1)),
+        also(each(ABC, [1]), shape=2),
+        by_hand=True,
+    ),
+    *(
+        World(f"a NaN, {what}", replace(LIST, on_nonfinite=what), messages, by_hand=True)
+        for what in ("reject", "skip", "propagate")
+        for messages in [also(each(ABC, [1]), nonfinite=True)]
+    ),
+    World("weight 0", LIST, also(each(ABC, attempts=[1]), weight=0)),
+    World(
+        "weight 0 and a NaN",
+        replace(PAIR, on_nonfinite="skip"),
+        (*also(each(AB, attempts=[1]), weight=0), *each(AB, attempts=[2])),
+        by_hand=True,
+    ),
+    World("another run", PAIR, also(also(each(AB, [1]), run="other"), run="run")),
+    World("a stranger", PAIR, each(ABC), joining("ac")),
+    World("three steps", PAIR, each(AB, [1, 2, 3], [1]), by_hand=True),
+    World("three steps, four attempts", Policy(roster=("a",)), each("a", [1, 2, 3], [0, 1, 2, 3])),
+    World(
+        "all at once",
+        late(AB, 1),
+        (
+            *each(AB, [1], [1, 2], [1, 2]),
+            *(one._replace(shape=2) for one in each(AB, [1], [1])),
+            *(one._replace(weight=0) for one in each(AB, [1], [2])),
+        ),
+        joining(AB, "1") + leaving(AB),
+        by_hand=True,
+        lossy=True,
+    ),
+)
+LARGER = (
+    World("larger: a deadline", late(ABC, 2), each(ABC)),
+    World("larger: one suffices", late(ABC, 1, window=1), each(ABC)),
+    World("larger: lost numbers", LIST, each(ABC), lossy=True),
+    World(
+        "larger: comings and goings",
+        Policy(roster="joined"),
+        each(AB),
+        joining(AB, "12") + leaving(AB),
+    ),
+)
+BY_NAME = {world.name: world for world in (*WORLDS, *LARGER)}
+
+
+def main(names: Sequence[str]) -> None:
+    """Explore the worlds of these names, or all, and print how large they are."""
+    whole = Explored()
+    for world in [BY_NAME[name] for name in names] or WORLDS:
+        begun = time.process_time()
+        one = explore(world)
+        seconds = time.process_time() - begun
+        print(
+            f"{world.name:<32}{one.states:>9,} states{one.transitions:>11,} transitions"
+            f"{one.steps_closed:>9,} closings{seconds:>8.1f} s",
+            flush=True,
+        )
+        whole.states += one.states
+        whole.transitions += one.transitions
+        whole.steps_closed += one.steps_closed
+    print(
+        f"{'together':<32}{whole.states:>9,} states{whole.transitions:>11,} transitions"
+        f"{whole.steps_closed:>9,} closings"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

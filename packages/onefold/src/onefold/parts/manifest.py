@@ -82,9 +82,10 @@ class TensorManifest:
     def _check_size(self) -> None:
         """NumPy counts the bytes of an empty array too, as if its sizes of 0 were 1."""
         shape = self.spec.shape if self.entries is None else (self.entries, *self.spec.shape[1:])
-        sizes = [size for size in cast("tuple[int, ...]", shape) if size]
+        is_small = len(shape) <= _DIMENSIONS_MAX  # or else their product takes hours
+        sizes = [size for size in cast("tuple[int, ...]", shape) if size] if is_small else []
         bytes_max = math.prod(sizes) * DTYPES[self.spec.dtype].itemsize
-        if len(shape) > _DIMENSIONS_MAX or bytes_max > _BYTES_MAX:
+        if not is_small or bytes_max > _BYTES_MAX:
             raise ProtocolError(
                 f"tensor {self.name!r} ({self.spec}) is larger than an array can be: at most "
                 f"{_DIMENSIONS_MAX} dimensions and 2^63-1 bytes"

@@ -7,6 +7,7 @@ one of several addresses of a host is free.
 from __future__ import annotations
 
 import errno
+import re
 import socket
 
 from onefold.checks import show
@@ -34,7 +35,7 @@ def check_free(listen: str) -> None:
         InvalidInput: ``listen`` is no ``HOST:PORT`` of this machine.
     """
     host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise InvalidInput(f"an address to listen on is HOST:PORT, not {listen!r}")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)

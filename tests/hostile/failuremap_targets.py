@@ -58,7 +58,9 @@ def archive(data: bytes) -> None:
     """An archive in which one file is another."""
     name, content = unframed(data)
     root = _archive()
-    file = root / name.decode()
+    file = _archive_files().get(name)
+    if file is None:
+        return
     kept = file.read_bytes()
     try:
         file.write_bytes(content)
@@ -115,7 +117,7 @@ def program(data: bytes) -> None:
 @cache
 def _archive() -> Path:
     """A small archive to write to, in memory if there is one: one family, one case, one record."""
-    memory = Path("/dev/shm")  # noqa: S108
+    memory = Path("/dev/shm")
     root = Path(tempfile.mkdtemp(prefix="failuremap-", dir=memory if memory.is_dir() else None))
     for name, text in _files().items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -161,9 +163,14 @@ def _toml(fields: Mapping[str, object], tables: Mapping[str, Mapping[str, object
 
 
 def _archive_seeds() -> list[bytes]:
+    return [framed(name, file.read_bytes()) for name, file in _archive_files().items()]
+
+
+@cache
+def _archive_files() -> dict[bytes, Path]:
     root = _archive()
-    files = [file for file in sorted(root.rglob("*")) if file.is_file()]
-    return [framed(str(file.relative_to(root)).encode(), file.read_bytes()) for file in files]
+    files = (file for file in sorted(root.rglob("*")) if file.is_file())
+    return {str(file.relative_to(root)).encode(): file for file in files}
 
 
 def _mutated_file(data: bytes, rng: Random) -> bytes:
@@ -240,7 +247,9 @@ def _programs() -> list[bytes]:
 def _lock_seed() -> bytes:
     components = (LockedComponent(("FA-1",), "train"), LockedComponent(("FA-2",), "test"))
     cases = {"FA-1": "train", "FA-2": "test"}
-    made = Lock("0" * 64, "salt", exact_ratios({"train": "4/5", "test": "0.2"}), cases, components, {})
+    made = Lock(
+        "0" * 64, "salt", exact_ratios({"train": "4/5", "test": "0.2"}), cases, components, {}
+    )
     return made.sealed().to_text().encode()
 
 

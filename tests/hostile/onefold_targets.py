@@ -47,7 +47,9 @@ _COMMANDS: list[wire.Command] = [
     wire.Get("run", "a", 1, 3, 0, "0"),
     wire.GetStatus(),
 ]
-_CLOSED = StepClosed(3, "update", (Contributor("a", 1, 1, 1, "0" * 32),), (Excluded("b", "?"),), 1.5)
+_CLOSED = StepClosed(
+    3, "update", (Contributor("a", 1, 1, 1, "0" * 32),), (Excluded("b", "?"),), 1.5
+)
 _OPEN = OpenStepStatus(3, ("a",), ("b",), 0, 1.5, None)
 _ANSWERS: list[wire.Answer] = [
     Joined("run", "a", 1, ("a", "b"), 0, 3, 2),
@@ -267,8 +269,10 @@ def _same(again: object, first: object) -> None:
 @cache
 def _scratch() -> Path:
     """A directory for files, in memory if there is one."""
-    memory = Path("/dev/shm")  # noqa: S108
-    return Path(tempfile.mkdtemp(prefix="onefold-hostile-", dir=memory if memory.is_dir() else None))
+    memory = Path("/dev/shm")
+    return Path(
+        tempfile.mkdtemp(prefix="onefold-hostile-", dir=memory if memory.is_dir() else None)
+    )
 
 
 _STEPS = (3, 4)
@@ -300,7 +304,9 @@ TARGETS = (
     Target("part-file", part_file, file_seeds(), _FRAMED, 2, 600),
     Target("commit", commit, _STREAMS, _FRAMED, 3, 400),
     Target("partial", partial, _partials(), mutated_bytes),
-    Target("address", address, [b"grpc://127.0.0.1:8815", b"[::1]:1", b"host:0"], mutated_text, 0.5),
+    Target(
+        "address", address, [b"grpc://127.0.0.1:8815", b"[::1]:1", b"host:0"], mutated_text, 0.5
+    ),
     Target("faults", faults, [b"repeat=0.2,lose=0.1,delay_seconds_max=1", _PUT], mutated_text, 0.5),
     Target("rows", rows, [*_TEXTS, _SIGNATURE], mutated_json),
 )

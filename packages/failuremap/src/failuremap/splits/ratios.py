@@ -24,11 +24,11 @@ def exact_ratios(ratios: Mapping[str, Ratio]) -> dict[str, Fraction]:
             shares that do not add up to 1.
     """
     exact = {name: _fraction(name, ratios[name]) for name in sorted(ratios)}
-    total = sum(exact.values())
+    total = sum(exact.values(), Fraction())
     if total != 1:
         raise SplitError(
             f"ratios: expected shares that add up to exactly 1, got {_sum_in_words(exact)} "
-            f"= {total}; write thirds as 1/3"
+            f"= {_shown(total)}; write thirds as 1/3"
         )
     return exact
 
@@ -85,4 +85,11 @@ def _fraction(name: str, ratio: Ratio) -> Fraction:
 
 
 def _sum_in_words(ratios: Mapping[str, Fraction]) -> str:
-    return " + ".join(str(share) for share in ratios.values()) or "no split at all"
+    return " + ".join(_shown(share) for share in ratios.values()) or "no split at all"
+
+
+def _shown(share: Fraction) -> str:
+    try:
+        return str(share)
+    except ValueError:  # Python refuses to print integers of very many digits
+        return "a fraction of very many digits"

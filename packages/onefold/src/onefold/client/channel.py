@@ -155,7 +155,7 @@ def _whole_address(address: object) -> str:
 def _connected(address: str) -> flight.FlightClient:
     try:
         return flight.FlightClient(address, generic_options=_OPTIONS)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, ValueError) as error:  # half a character is no UTF-8
         raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}: {error}") from error
 
 

@@ -50,3 +50,5 @@ def check_free(listen: str) -> None:
                 "stop what listens there, or choose another port (0 takes a free one)"
             ) from error
         raise InvalidInput(f"cannot listen on {listen}: {error.strerror}") from error
+    except ValueError as error:  # half a character, a zero byte, a name of too many letters
+        raise InvalidInput(f"an address to listen on is HOST:PORT, not {show(listen)}") from error

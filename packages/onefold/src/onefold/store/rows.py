@@ -141,7 +141,9 @@ def signature_from(text: str) -> SignatureFixed:
     """The signature that the first aggregate fixed, from its JSON."""
     with _as_damage("the signature"):
         step, tensors = json.loads(text)
-        specs = [(name, TensorSpec(kind, dtype, tuple(shape))) for name, kind, dtype, shape in tensors]
+        specs = [
+            (name, TensorSpec(kind, dtype, tuple(shape))) for name, kind, dtype, shape in tensors
+        ]
         return SignatureFixed(step, Signature(tuple(specs)))
 
 

@@ -10,6 +10,9 @@ from failuremap.errors import ArchiveError
 
 __all__ = ["Table", "read_text", "read_toml"]
 
+BITS_MAX = 4096
+"""Of an integer, as in fixtures."""
+
 _WORDS = {str: "a string", int: "an integer", list: "a list", dict: "a table"}
 
 
@@ -74,6 +77,23 @@ def read_text(file: Path) -> str:
 def read_toml(file: Path) -> Table:
     """A TOML file as a table."""
     try:
-        return Table(tomllib.loads(read_text(file)), file)
-    except tomllib.TOMLDecodeError as error:
+        content = tomllib.loads(read_text(file))
+    except ArchiveError:
+        raise
+    except (ValueError, RecursionError) as error:  # of too many digits, nested too deep
         raise ArchiveError(f"{file}: not TOML: {error}") from None
+    if _has_endless_integer(content):
+        raise ArchiveError(f"{file}: expected integers of at most {BITS_MAX} bits, found a longer")
+    return Table(content, file)
+
+
+def _has_endless_integer(content: object) -> bool:
+    """Whether there is an integer that Python refuses to print; hexadecimal ones have any length."""
+    pending = [content]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, int) and value.bit_length() > BITS_MAX:
+            return True
+        pending += value.values() if isinstance(value, dict) else ()
+        pending += value if isinstance(value, list) else ()
+    return False

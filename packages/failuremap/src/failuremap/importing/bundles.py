@@ -11,7 +11,9 @@ import hashlib
 import io
 import json
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 
 from failuremap.bundles.zips import run_source
@@ -26,6 +28,12 @@ __all__ = ["is_bundle", "read_bundle"]
 
 FILES_MAX = 100
 BYTES_MAX = 32 * 2**20
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What anybody's zip is made of; other unpackers take as much memory as the file tells them to."""
+_BROKEN = (
+    *(zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError),
+    *(ValueError, LookupError, struct.error, zlib.error),  # seeks before the start, torn headers
+)
 _NAME = re.compile(r"[A-Z]+-[0-9]{5}/([A-Za-z0-9_.-]+)")
 
 
@@ -67,13 +75,15 @@ def _files(content: bytes, name: str) -> dict[str, bytes]:
             files = {}
             for entry in entries:
                 found = _NAME.fullmatch(entry.filename)
-                if found is None or found[1] in files:
+                if found is None or found[1] in files or entry.compress_type not in _PACKINGS:
                     raise ImportFailure(f"{name}: unexpected file {entry.filename!r}")
                 with bundle.open(entry) as opened:
                     files[found[1]] = opened.read(BYTES_MAX + 1)
                 if len(files[found[1]]) != entry.file_size:
                     raise ImportFailure(f"{name}: {entry.filename!r} has not the size it states")
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+    except ImportFailure:
+        raise
+    except _BROKEN as error:
         raise ImportFailure(f"{name}: not a zip that can be read: {error}") from None
     return files
 

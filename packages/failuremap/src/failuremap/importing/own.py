@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from failuremap.digests import document_digest, source_digest
 from failuremap.documents import digest_of_document, validate_document
-from failuremap.errors import ImportFailure
+from failuremap.errors import FailureMapError, ImportFailure
 from failuremap.programs.split import split_program
 from failuremap.values import tag
 
@@ -25,6 +25,15 @@ def is_own(document: object) -> bool:
 
 def check_own_document(document: Mapping[str, object], name: str) -> None:
     """``ImportFailure`` names the first statement that is not so."""
+    try:
+        _check(document, name)
+    except FailureMapError:
+        raise
+    except (ValueError, RecursionError) as error:  # numbers that canonical JSON cannot have
+        raise ImportFailure(f"{name}: expected a document that has a digest: {error}") from None
+
+
+def _check(document: Mapping[str, object], name: str) -> None:
     validate_document(document, name=name)
     stated: list[tuple[str, object, object]] = [
         ("digest", document["digest"], digest_of_document(document)),

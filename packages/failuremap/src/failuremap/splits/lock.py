@@ -30,6 +30,7 @@ from pathlib import Path
 
 from failuremap.digests import document_digest
 from failuremap.errors import SplitError
+from failuremap.splits.ratios import fraction_of
 
 __all__ = ["SCHEMA", "Lock", "LockedComponent", "parse_lock", "read_lock", "write_lock"]
 
@@ -103,7 +104,7 @@ def parse_lock(text: str, name: str = "the lock") -> Lock:
         return Lock(
             archive=_text(document["archive"]),
             salt=_text(document["salt"]),
-            ratios={key: Fraction(share) for key, share in _texts(document["ratios"]).items()},
+            ratios={key: fraction_of(share) for key, share in _texts(document["ratios"]).items()},
             cases=_texts(document["cases"]),
             components=tuple(
                 LockedComponent(tuple(map(_text, part["cases"])), _text(part["split"]))
@@ -156,6 +157,7 @@ def write_lock(path: Path, lock: Lock) -> None:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a text, got {value!r}")
+    value.encode()  # half of a character, which JSON can write, could not be written again
     return value
 
 

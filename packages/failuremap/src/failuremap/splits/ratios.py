@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from failuremap.errors import SplitError
 
-__all__ = ["Ratio", "exact_ratios", "parse_ratios"]
+__all__ = ["Ratio", "exact_ratios", "fraction_of", "parse_ratios"]
 
 Ratio = Fraction | Decimal | float | str
 """A share of the archive: 0.8 and "0.8" are both 4/5; "1/3" is a third."""
@@ -24,11 +24,11 @@ def exact_ratios(ratios: Mapping[str, Ratio]) -> dict[str, Fraction]:
             shares that do not add up to 1.
     """
     exact = {name: _fraction(name, ratios[name]) for name in sorted(ratios)}
-    total = sum(exact.values())
+    total = sum(exact.values(), Fraction())
     if total != 1:
         raise SplitError(
             f"ratios: expected shares that add up to exactly 1, got {_sum_in_words(exact)} "
-            f"= {total}; write thirds as 1/3"
+            f"= {_shown(total)}; write thirds as 1/3"
         )
     return exact
 
@@ -57,10 +57,23 @@ def parse_ratios(text: str) -> dict[str, Fraction]:
     return exact_ratios(named)
 
 
+def fraction_of(text: str) -> Fraction:
+    """A share as an exact fraction.
+
+    Raises:
+        ValueError: It is none, or one whose digits would fill the memory, as those of 1e-999999999.
+        ZeroDivisionError: It is a part of nothing.
+    """
+    exponent = text.casefold().partition("e")[2]
+    if len(exponent.strip()) > 4:
+        raise ValueError(f"{text[:40]!r} has too large an exponent")
+    return Fraction(text)
+
+
 def _fraction(name: str, ratio: Ratio) -> Fraction:
     try:
         # Through its text: the float 0.1 means a tenth, not the binary fraction nearest to it.
-        share = Fraction(str(ratio))
+        share = fraction_of(str(ratio))
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not name or share <= 0:
@@ -72,4 +85,11 @@ def _fraction(name: str, ratio: Ratio) -> Fraction:
 
 
 def _sum_in_words(ratios: Mapping[str, Fraction]) -> str:
-    return " + ".join(str(share) for share in ratios.values()) or "no split at all"
+    return " + ".join(_shown(share) for share in ratios.values()) or "no split at all"
+
+
+def _shown(share: Fraction) -> str:
+    try:
+        return str(share)
+    except ValueError:  # Python refuses to print integers of very many digits
+        return "a fraction of very many digits"

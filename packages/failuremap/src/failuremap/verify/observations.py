@@ -116,7 +116,14 @@ def read_observations(case: Case) -> list[Observation]:
             document = json.loads(file.read_text(encoding="utf-8"))
             sound = document["digest"] == record_digest(document)
             named = environment_name(document["environment"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise ArchiveError(f"{file}: not an observation: {error}") from None
         if not sound or document["case_digest"] != case_digest(case):
             raise ArchiveError(f"{file}: changed since it was recorded: its digest differs")

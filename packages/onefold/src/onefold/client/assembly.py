@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from onefold.errors import Damaged, ProtocolError
+from onefold.errors import Damaged, ProtocolError, TransportError
 from onefold.parts import Manifest, TensorManifest, malformed, part_schema
 from onefold.update import DTYPES, Array, Sparse, Tensor, Update
 
@@ -76,10 +76,17 @@ class _Target:
         self._tensor = tensor
         self._schema = part_schema(tensor.spec.kind, tensor.spec.dtype)
         self._dtype = DTYPES[tensor.spec.dtype]
-        self._values = np.empty(tensor.length * tensor.row_size, self._dtype)
         self._coordinates: Array | None = None
-        if tensor.entries is not None:
-            self._coordinates = np.empty(tensor.entries, np.int64)
+        try:
+            self._values = np.empty(tensor.length * tensor.row_size, self._dtype)
+            if tensor.entries is not None:
+                self._coordinates = np.empty(tensor.entries, np.int64)
+        except MemoryError as error:  # a server may state any size, whatever it then sends
+            raise TransportError(
+                f"the server states an aggregate with tensor {tensor.name!r} ({tensor.spec}, "
+                f"{tensor.length} elements or entries), for which there is no memory: {error}; "
+                "pull it where there is more"
+            ) from error
         self._filled = 0
         self._mark = 0
 

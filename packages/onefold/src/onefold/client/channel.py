@@ -146,7 +146,8 @@ def _whole_address(address: object) -> str:
         raise InvalidInput(f"an address is a string, grpc://HOST:PORT, not {show(address)}")
     _, separator, place = address.rpartition("://")
     host, _, port = place.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    # More than five digits may be more than int() takes; other alphabets' digits gRPC cannot read.
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
         raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}")
     return address if separator else f"grpc://{address}"
 
@@ -154,7 +155,7 @@ def _whole_address(address: object) -> str:
 def _connected(address: str) -> flight.FlightClient:
     try:
         return flight.FlightClient(address, generic_options=_OPTIONS)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, ValueError) as error:  # half a character is no UTF-8
         raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}: {error}") from error
 
 

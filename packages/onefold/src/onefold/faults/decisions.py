@@ -55,7 +55,7 @@ class Call:
         """
         try:
             words = json.loads(command)
-        except ValueError:
+        except (ValueError, RecursionError):
             words = None
         if not isinstance(words, dict):
             return cls(verb)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from reprlib import repr as shown  # of whatever size and depth a peer has chosen
 from typing import cast
 
 from onefold.checks import WEIGHT_MAX
@@ -69,7 +70,7 @@ class TensorManifest:
         ):
             raise ProtocolError(
                 f"a tensor has a name, a kind (dense or sparse) and a known dtype, "
-                f"not {name!r}, {kind!r}, {dtype!r}"
+                f"not {shown(name)}, {shown(kind)}, {shown(dtype)}"
             )
         sparse = kind == "sparse"
         shape = _shape(fields["shape"], name, sparse=sparse)
@@ -82,9 +83,10 @@ class TensorManifest:
     def _check_size(self) -> None:
         """NumPy counts the bytes of an empty array too, as if its sizes of 0 were 1."""
         shape = self.spec.shape if self.entries is None else (self.entries, *self.spec.shape[1:])
-        sizes = [size for size in cast("tuple[int, ...]", shape) if size]
+        is_small = len(shape) <= _DIMENSIONS_MAX  # or else their product takes hours
+        sizes = [size for size in cast("tuple[int, ...]", shape) if size] if is_small else []
         bytes_max = math.prod(sizes) * DTYPES[self.spec.dtype].itemsize
-        if len(shape) > _DIMENSIONS_MAX or bytes_max > _BYTES_MAX:
+        if not is_small or bytes_max > _BYTES_MAX:
             raise ProtocolError(
                 f"tensor {self.name!r} ({self.spec}) is larger than an array can be: at most "
                 f"{_DIMENSIONS_MAX} dimensions and 2^63-1 bytes"
@@ -139,9 +141,9 @@ class Manifest:
             raise ProtocolError("a manifest lists at least one tensor, sorted by name, each once")
         weight, digest = fields["weight"], fields["digest"]
         if not _is_int(weight) or not 0 <= cast("int", weight) <= WEIGHT_MAX:
-            raise ProtocolError(f"a weight is an integer from 0 to 2**53, not {weight!r}")
+            raise ProtocolError(f"a weight is an integer from 0 to 2**53, not {shown(weight)}")
         if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{32}", digest):
-            raise ProtocolError(f"a digest is 32 hexadecimal digits, not {digest!r}")
+            raise ProtocolError(f"a digest is 32 hexadecimal digits, not {shown(digest)}")
         parts = _list(fields["parts"])
         if not all(isinstance(part, str) and _is_text(part) for part in parts):
             raise ProtocolError("a manifest names its parts by strings")
@@ -190,7 +192,7 @@ def _shape(value: object, name: str, *, sparse: bool) -> tuple[int | None, ...]:
     if (sparse and not sizes) or not all(
         _is_int(size) and 0 <= cast("int", size) <= _SIZE_MAX for size in sizes[unknown:]
     ):
-        raise ProtocolError(f"tensor {name!r}: {value!r} is no shape")
+        raise ProtocolError(f"tensor {name!r}: {shown(value)} is no shape")
     return tuple(cast("list[int | None]", sizes))
 
 
@@ -201,5 +203,5 @@ def _entries(value: object, name: str, *, sparse: bool) -> int | None:
         return None
     raise ProtocolError(
         f"tensor {name!r}: entries is a count for a sparse tensor and null for a dense one, "
-        f"not {value!r}"
+        f"not {shown(value)}"
     )

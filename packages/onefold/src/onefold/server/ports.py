@@ -7,6 +7,7 @@ one of several addresses of a host is free.
 from __future__ import annotations
 
 import errno
+import re
 import socket
 
 from onefold.checks import show
@@ -34,7 +35,7 @@ def check_free(listen: str) -> None:
         InvalidInput: ``listen`` is no ``HOST:PORT`` of this machine.
     """
     host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+    if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise InvalidInput(f"an address to listen on is HOST:PORT, not {listen!r}")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
@@ -49,3 +50,5 @@ def check_free(listen: str) -> None:
                 "stop what listens there, or choose another port (0 takes a free one)"
             ) from error
         raise InvalidInput(f"cannot listen on {listen}: {error.strerror}") from error
+    except ValueError as error:  # half a character, a zero byte, a name of too many letters
+        raise InvalidInput(f"an address to listen on is HOST:PORT, not {show(listen)}") from error

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from onefold.errors import Damaged, ProtocolError
 from onefold.ledger import (
     Change,
     Contributed,
@@ -128,10 +130,12 @@ def _closed_statements(closed: StepClosed) -> Iterator[Statement]:
 def contribution_from(row: Sequence[Any]) -> Contribution:
     """A contribution from its row, without the step."""
     worker, incarnation, attempt, weight, digest, arrival, payload, nonfinite = row
+    with _as_damage("a contribution"):
+        signature = Manifest.from_json(json.loads(payload)).signature
     return Contribution(
         worker=worker,
         digest=digest,
-        signature=Manifest.from_json(json.loads(payload)).signature,
+        signature=signature,
         weight=weight,
         incarnation=incarnation,
         attempt=attempt,
@@ -148,6 +152,20 @@ def _signature_json(fixed: SignatureFixed) -> str:
 
 def signature_from(text: str) -> SignatureFixed:
     """The signature that the first aggregate fixed, from its JSON."""
-    step, tensors = json.loads(text)
-    specs = ((name, TensorSpec(kind, dtype, tuple(shape))) for name, kind, dtype, shape in tensors)
-    return SignatureFixed(step, Signature(tuple(specs)))
+    with _as_damage("the signature"):
+        step, tensors = json.loads(text)
+        specs = [
+            (name, TensorSpec(kind, dtype, tuple(shape))) for name, kind, dtype, shape in tensors
+        ]
+        return SignatureFixed(step, Signature(tuple(specs)))
+
+
+@contextmanager
+def _as_damage(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, RecursionError, ProtocolError) as error:
+        raise Damaged(
+            f"the ledger is damaged: {what} in it cannot be read: {error}; "
+            "only a copy has it as it was"
+        ) from error

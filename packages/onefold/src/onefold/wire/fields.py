@@ -162,5 +162,8 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:  # it was read where a few calls more were left
+        text = f"a {type(value).__name__} nested very deep"
     return text if len(text) <= 80 else f"{text[:77]}..."

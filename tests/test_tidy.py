@@ -74,7 +74,17 @@ PACKAGES = (
         (
             *("receipt", "errors", "checks", "contract", "update", "policy", "exact", "ledger"),
             *("parts", "store", "reduction", "aggregate", "status", "register", "aggregator"),
-            *("wire", "server", "client", "faults", "launch", "testing", "cli"),
+            *(
+                "wire",
+                "tokens",
+                "certificates",
+                "server",
+                "client",
+                "faults",
+                "launch",
+                "testing",
+                "cli",
+            ),
         ),
     ),
 )

@@ -74,7 +74,8 @@ PACKAGES = (
         (
             *("receipt", "errors", "checks", "contract", "update", "policy", "exact", "ledger"),
             *("parts", "store", "reduction", "aggregate", "status", "register", "aggregator"),
-            *("wire", "server", "client", "faults", "launch", "testing", "simulation", "cli"),
+            *("wire", "tokens", "certificates", "server", "client", "faults", "launch", "testing"),
+            *("simulation", "cli"),
         ),
     ),
 )

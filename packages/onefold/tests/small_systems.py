@@ -254,9 +254,7 @@ def _happen(system: System, model: Model, event: Event, read: dict[int, Result])
     return model  # it was due, and closed by itself
 
 
-def _read(
-    system: System, model: Model, step: int, end: End, read: dict[int, Result]
-) -> None:
+def _read(system: System, model: Model, step: int, end: End, read: dict[int, Result]) -> None:
     """Hold what a step closed with against the model and the exact numbers."""
     assert step not in read
     result = system.result(step, model)
@@ -287,7 +285,9 @@ def _result(closed: object, tensors: object) -> Result:
         )
     return Result(
         closed.outcome,
-        tuple((c.worker, c.incarnation, c.attempt, c.weight, c.digest) for c in closed.contributors),
+        tuple(
+            (c.worker, c.incarnation, c.attempt, c.weight, c.digest) for c in closed.contributors
+        ),
         tuple((one.worker, one.reason) for one in closed.excluded),
         bits,
     )

@@ -50,9 +50,7 @@ def leaving(workers: Iterable[str]) -> tuple[Leaves, ...]:
 
 def late(names: Sequence[str], minimum: int, window: int = 2) -> Policy:
     """A list of names, and a deadline."""
-    return Policy(
-        roster=names, minimum=minimum, deadline_seconds=10, open_steps_max=window
-    )
+    return Policy(roster=names, minimum=minimum, deadline_seconds=10, open_steps_max=window)
 
 
 LIST = Policy(roster=ABC)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from onefold.aggregate import Aggregate
     from onefold.aggregator import Aggregator
-    from onefold.client import Client, connect
+    from onefold.client import Client, Credentials, connect
     from onefold.contract import reduce_coordinates, reduce_replicas
     from onefold.errors import (
         AddressInUse,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Expired,
         Fenced,
         FlushToZero,
+        Forbidden,
         GaveUp,
         InvalidInput,
         InvalidPolicy,
@@ -29,20 +30,23 @@ if TYPE_CHECKING:
         NotYet,
         NoUpdate,
         OnefoldError,
+        OverLimit,
         ProtocolError,
         Refused,
         RowError,
+        StagingFull,
         StoreError,
         StoreLocked,
         SumOverflow,
         TransportError,
+        Unauthenticated,
         UnknownWorker,
         ZeroWeight,
     )
     from onefold.exact import ExactPartial, mean_dense, mean_sparse, sum_dense, sum_sparse
     from onefold.policy import Policy
     from onefold.receipt import Receipt, Status
-    from onefold.server import Server
+    from onefold.server import Limits, Security, Server
     from onefold.update import Signature, Sparse, Update
 
 __version__ = "0.1.0"
@@ -52,33 +56,40 @@ __all__ = [
     "Aggregate",
     "Aggregator",
     "Client",
+    "Credentials",
     "Damaged",
     "ExactPartial",
     "Expired",
     "Fenced",
     "FlushToZero",
+    "Forbidden",
     "GaveUp",
     "InvalidInput",
     "InvalidPolicy",
     "InvalidUpdate",
+    "Limits",
     "Mismatch",
     "NoContributions",
     "NoUpdate",
     "NotYet",
     "OnefoldError",
+    "OverLimit",
     "Policy",
     "ProtocolError",
     "Receipt",
     "Refused",
     "RowError",
+    "Security",
     "Server",
     "Signature",
     "Sparse",
+    "StagingFull",
     "Status",
     "StoreError",
     "StoreLocked",
     "SumOverflow",
     "TransportError",
+    "Unauthenticated",
     "UnknownWorker",
     "Update",
     "ZeroWeight",
@@ -95,6 +106,7 @@ _HOME = {
     "Aggregate": "aggregate",
     "Aggregator": "aggregator",
     "Client": "client",
+    "Credentials": "client",
     "connect": "client",
     "reduce_coordinates": "contract",
     "reduce_replicas": "contract",
@@ -106,6 +118,8 @@ _HOME = {
     "Receipt": "receipt",
     "Status": "receipt",
     "Policy": "policy",
+    "Limits": "server",
+    "Security": "server",
     "Server": "server",
     "Signature": "update",
     "Sparse": "update",

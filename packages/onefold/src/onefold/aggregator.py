@@ -252,6 +252,10 @@ class Aggregator:
         """Forget parts that will not be committed; those of contributions stay."""
         self._store.discard(self._unnamed.take_any(parts))
 
+    def drop(self, step: int, worker: str, parts: Iterable[str]) -> None:
+        """Forget parts that a worker has sent for a step; those of others stay."""
+        self._store.discard(self._unnamed.take(step, worker, parts))
+
     def commit(
         self,
         step: int,
@@ -286,7 +290,7 @@ class Aggregator:
             payload = self._committed(push, manifest)
             return self._record(push, manifest, payload.first_nonfinite)
         except (Damaged, ProtocolError) as error:
-            self._store.discard(self._unnamed.take(step, worker, manifest.parts))
+            self.drop(step, worker, manifest.parts)
             if isinstance(error, ProtocolError):
                 raise
             receipt = self._register.judge(push)
@@ -366,6 +370,14 @@ class Aggregator:
     def status(self) -> RunStatus:
         """How the run stands."""
         return self._register.status(self._received_bytes)
+
+    def staged_bytes(self) -> int:
+        """How many bytes of parts are kept, committed or not."""
+        return self._store.staged_bytes()
+
+    def uncommitted_parts(self, worker: str) -> int:
+        """How many parts a worker has sent and not committed."""
+        return self._unnamed.count(worker)
 
     def _kept_parts(self, step: int, worker: str, update: Update) -> list[str]:
         self._register.ensure_open()
@@ -464,6 +476,7 @@ class Aggregator:
         step = closing.closed.step
         try:
             self._register.conclude(closing, self._reduced(closing))
+            self._store.discard(self._unnamed.take_step(step))
         except _SendAgain:
             return  # the step waits on; its worker learns of it in its own wait
         except OnefoldError as error:

@@ -6,6 +6,7 @@ The tree (an error is caught by any name above it)::
     ├── InvalidInput (ValueError)     what the caller passed cannot be used; nothing was done
     │   ├── RowError                  a row of an update log
     │   ├── InvalidUpdate             an array, coordinate, weight or name in an update
+    │   │   └── OverLimit             more than the server takes of one update
     │   ├── InvalidPolicy             a policy that contradicts itself
     │   ├── Mismatch                  names, kinds, shapes or dtypes that differ within a tensor
     │   ├── NoContributions           a sum of nothing
@@ -20,10 +21,13 @@ The tree (an error is caught by any name above it)::
     │   └── Fenced                    a newer incarnation of this worker has taken over
     ├── StoreError
     │   ├── StoreLocked               another process has the directory open
+    │   ├── StagingFull               no room for what is not committed; there may be soon
     │   └── Damaged                   bytes on disk that do not have the digest recorded for them
     └── TransportError
         ├── AddressInUse              the port is taken
         ├── ProtocolError             the other side sent what this version cannot read
+        ├── Unauthenticated           who is at the other end has not been shown
+        ├── Forbidden                 who that is has been shown, and may not do this
         └── GaveUp (TimeoutError)     the server could not be reached within the deadline
 
 Messages say what was expected, what came, from which worker at which step, and what to do next.
@@ -39,6 +43,7 @@ __all__ = [
     "Expired",
     "Fenced",
     "FlushToZero",
+    "Forbidden",
     "GaveUp",
     "InvalidInput",
     "InvalidPolicy",
@@ -48,13 +53,16 @@ __all__ = [
     "NoUpdate",
     "NotYet",
     "OnefoldError",
+    "OverLimit",
     "ProtocolError",
     "Refused",
     "RowError",
+    "StagingFull",
     "StoreError",
     "StoreLocked",
     "SumOverflow",
     "TransportError",
+    "Unauthenticated",
     "UnknownWorker",
     "ZeroWeight",
 ]
@@ -78,6 +86,10 @@ class RowError(InvalidInput):
 
 class InvalidUpdate(InvalidInput):
     """An array, coordinate, weight or name in an update cannot be used."""
+
+
+class OverLimit(InvalidUpdate):
+    """An update is more than the server takes of one; sending it again changes nothing."""
 
 
 class InvalidPolicy(InvalidInput):
@@ -157,6 +169,10 @@ class StoreLocked(StoreError):
     """Another process has the directory open."""
 
 
+class StagingFull(StoreError):
+    """There is no room for parts that are not committed; once steps have closed there may be."""
+
+
 class Damaged(StoreError):
     """Bytes on disk do not have the digest recorded for them."""
 
@@ -171,6 +187,14 @@ class AddressInUse(TransportError):
 
 class ProtocolError(TransportError):
     """The other side sent what this version cannot read."""
+
+
+class Unauthenticated(TransportError):
+    """Who is at the other end has not been shown: no valid token, or no valid certificate."""
+
+
+class Forbidden(TransportError):
+    """The server knows who asks, and that one may not do this."""
 
 
 class GaveUp(TransportError, TimeoutError):

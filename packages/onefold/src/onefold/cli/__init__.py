@@ -1,8 +1,9 @@
-"""The command line: ``onefold serve``, ``onefold run``, ``onefold status``.
+"""The command line: ``onefold serve``, ``run``, ``status``, ``token`` and ``warmup``.
 
 This is, with ``onefold.connect()``, the one place where environment variables are read
-(``ONEFOLD_ADDRESS``, ``ONEFOLD_WORKER``, ``ONEFOLD_SPOOL_DIRECTORY``, ``ONEFOLD_WARM_UP``). What a
-command needs is imported when the command runs, so that ``--help`` is quick. Errors that onefold
+(``ONEFOLD_ADDRESS``, ``ONEFOLD_WORKER``, ``ONEFOLD_SPOOL_DIRECTORY``, ``ONEFOLD_WARM_UP``,
+``ONEFOLD_TOKEN``, ``ONEFOLD_TLS_CA``, ``ONEFOLD_TLS_CERT``, ``ONEFOLD_TLS_KEY``). What a command
+needs is imported when the command runs, so that ``--help`` is quick. Errors that onefold
 raises on purpose are one line on standard error: exit status 2 for what was typed, 1 for what
 happened.
 """
@@ -14,7 +15,7 @@ import sys
 import typer
 
 import onefold
-from onefold.cli import run, serve, simulate, status, warmup
+from onefold.cli import run, serve, simulate, status, token, warmup
 from onefold.errors import InvalidInput, OnefoldError
 
 __all__ = ["app", "main"]
@@ -27,7 +28,8 @@ app = typer.Typer(
     "Train over several workers on this machine:\n"
     "  onefold run --workers 4 -- python train.py\n"
     "Serve workers on other machines:\n"
-    "  onefold serve DIRECTORY --workers 4 --listen 0.0.0.0:7000",
+    "  onefold serve DIRECTORY --workers 4 --listen 0.0.0.0:7000 --tokens tokens.json "
+    "--tls-cert server.pem --tls-key server.key",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,6 +38,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.command("status")(status.status)
+app.add_typer(token.app, name="token")
 app.command("warmup")(warmup.warmup)
 app.command("simulate")(simulate.simulate)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -14,40 +15,90 @@ from onefold.errors import InvalidPolicy
 
 if TYPE_CHECKING:
     from onefold.policy import Policy
+    from onefold.server import Limits, Security
 
 __all__ = ["serve"]
 
 _DRAIN_SECONDS = 5.0
 
+Directory: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        parser=options.named_path,
+        metavar="DIRECTORY",
+        help="Where everything is kept: a new or empty directory, or that of a run, which then "
+        "goes on.",
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="Steps wait for the first N workers that join.")
+]
+Roster: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="A,B,C", help="Steps wait for these workers.")
+]
+Joined: TypeAlias = Annotated[
+    bool, typer.Option("--joined", help="Steps wait for the members when the step opens.")
+]
+Listen: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Where to listen, with grpc:// before it or not; port 0 takes a free one.",
+    ),
+]
+TlsCert: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path, metavar="FILE", help="Use TLS, with this certificate (PEM)."
+    ),
+]
+TlsKey: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path, metavar="FILE", help="The certificate's private key (PEM)."
+    ),
+]
+TlsCa: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path,
+        metavar="FILE",
+        help="Let in only who shows a certificate signed by these roots (PEM).",
+    ),
+]
+Tokens: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path,
+        metavar="FILE",
+        help="Answer only who has a token of this file, as `onefold token` makes it.",
+    ),
+]
+Insecure: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--insecure", help="Listen anywhere without authentication, or take tokens without TLS."
+    ),
+]
+PartBytes: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="The size of a part of an update at most. [default: 256 MiB]"),
+]
+StagedBytes: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="The size of all parts of open steps at most. [default: the disk's]"
+    ),
+]
+
 
 def serve(  # noqa: PLR0913 - the options of a command line
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            parser=options.named_path,
-            metavar="DIRECTORY",
-            help="Where everything is kept: a new or empty directory, or that of a run, which then "
-            "goes on.",
-        ),
-    ],
+    directory: Directory,
     *,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Steps wait for the first N workers that join."),
-    ] = None,
-    roster: Annotated[
-        str | None, typer.Option(metavar="A,B,C", help="Steps wait for these workers.")
-    ] = None,
-    joined: Annotated[
-        bool, typer.Option("--joined", help="Steps wait for the members when the step opens.")
-    ] = False,
-    listen: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Where to listen, with grpc:// before it or not; port 0 takes a free one.",
-        ),
-    ] = "127.0.0.1:0",
+    workers: Workers = None,
+    roster: Roster = None,
+    joined: Joined = False,
+    listen: Listen = "127.0.0.1:0",
     minimum: options.Minimum = None,
     deadline: options.Deadline = None,
     operation: options.OperationOption = options.OperationChoice.SUM,
@@ -56,18 +107,30 @@ def serve(  # noqa: PLR0913 - the options of a command line
     open_steps: options.OpenSteps = 2,
     sync_each_push: options.SyncEachPush = False,
     warm_up: options.WarmUp = True,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
+    tokens: Tokens = None,
+    insecure: Insecure = False,
+    part_bytes: PartBytes = None,
+    staged_bytes: StagedBytes = None,
 ) -> None:
     """Aggregate what workers push, until Ctrl-C or SIGTERM.
 
-    Prints `listening on grpc://HOST:PORT` once workers can connect. One of --workers, --roster and
-    --joined says whom a step waits for. Killed at any moment and started again on the same
-    DIRECTORY, it goes on where it was; --operation and whom a step waits for must then be as they
-    were, all else may change.
+    Prints `listening on grpc://HOST:PORT` (grpc+tls:// with TLS) once workers can connect. One of
+    --workers, --roster and --joined says whom a step waits for. With neither --tokens nor --tls-ca
+    anybody who connects can push as any worker, so it then listens on this machine only.
+
+    Killed at any moment and started again on the same DIRECTORY, it goes on where it was;
+    --operation and whom a step waits for must then be as they were, all else may change.
 
     \b
     Example, and a worker of it:
-      onefold serve runs/mnist --workers 4 --listen 0.0.0.0:7000
-      ONEFOLD_ADDRESS=grpc://HOST:7000 ONEFOLD_WORKER=a python train.py
+      onefold token new a --tokens tokens.json
+      onefold serve runs/mnist --workers 4 --listen 0.0.0.0:7000 --tokens tokens.json \\
+          --tls-cert server.pem --tls-key server.key
+      ONEFOLD_ADDRESS=grpc+tls://HOST:7000 ONEFOLD_TLS_CA=ca.pem ONEFOLD_TOKEN=... \\
+          ONEFOLD_WORKER=a python train.py
     """  # noqa: D301 - the backspace tells typer to keep the lines as they are
     policy = options.policy_of(
         _roster(workers, roster, joined=joined),
@@ -79,7 +142,26 @@ def serve(  # noqa: PLR0913 - the options of a command line
         sync_each_push=sync_each_push,
         keep_steps=keep_steps,
     )
-    _serve_until_told(directory, policy, listen, warm_up=warm_up)
+    from onefold.server import Limits, Security  # noqa: PLC0415 - `onefold --help` is to be quick
+
+    parts = {} if part_bytes is None else {"part_bytes_max": part_bytes}
+    serving = _Serving(
+        listen=listen,
+        security=Security(tls_cert, tls_key, tls_ca, tokens, insecure),
+        limits=Limits(staged_bytes_max=staged_bytes, **parts),
+        warm_up=warm_up,
+    )
+    _serve_until_told(directory, policy, serving)
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """How a server is to listen."""
+
+    listen: str
+    security: Security
+    limits: Limits
+    warm_up: bool
 
 
 def _roster(workers: int | None, roster: str | None, *, joined: bool) -> list[str] | int | str:
@@ -92,7 +174,7 @@ def _roster(workers: int | None, roster: str | None, *, joined: bool) -> list[st
     return workers if workers is not None else "joined"
 
 
-def _serve_until_told(directory: Path, policy: Policy, listen: str, *, warm_up: bool) -> None:
+def _serve_until_told(directory: Path, policy: Policy, serving: _Serving) -> None:
     from onefold.aggregator import Aggregator  # noqa: PLC0415
     from onefold.server import Server  # noqa: PLC0415
 
@@ -100,7 +182,13 @@ def _serve_until_told(directory: Path, policy: Policy, listen: str, *, warm_up: 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     with Aggregator(directory, policy) as aggregator:
-        server = Server(aggregator, listen, warm_up=warm_up)
+        server = Server(
+            aggregator,
+            serving.listen,
+            security=serving.security,
+            limits=serving.limits,
+            warm_up=serving.warm_up,
+        )
         server.start()
         try:
             typer.echo(f"listening on {server.address}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from onefold.cli import options
 from onefold.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,24 +22,71 @@ __all__ = ["status"]
 
 _TIMEOUT_SECONDS = 4.0
 
+TlsCa: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path,
+        metavar="FILE",
+        help="Roots by which the server is known. [default: $ONEFOLD_TLS_CA, else gRPC's own]",
+    ),
+]
+TlsCert: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path,
+        metavar="FILE",
+        help="A certificate to show to the server. [default: $ONEFOLD_TLS_CERT]",
+    ),
+]
+TlsKey: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        parser=options.named_path,
+        metavar="FILE",
+        help="Its private key. [default: $ONEFOLD_TLS_KEY]",
+    ),
+]
+TokenText: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TOKEN",
+        help="Others on this machine can see it here, but not in the variable. "
+        "[default: $ONEFOLD_TOKEN]",
+    ),
+]
+Insecure: TypeAlias = Annotated[
+    bool, typer.Option("--insecure", help="Send the token in the clear, even to another machine.")
+]
 
-def status(
+
+def status(  # noqa: PLR0913 - the options of a command line
     address: Annotated[
         str | None,
-        typer.Argument(help="grpc://HOST:PORT of a server. [default: $ONEFOLD_ADDRESS]"),
+        typer.Argument(
+            help="grpc://HOST:PORT, or grpc+tls://HOST:PORT, of a server. "
+            "[default: $ONEFOLD_ADDRESS]"
+        ),
     ] = None,
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    token: TokenText = None,
+    insecure: Insecure = False,
 ) -> None:
     """Show how the run on a server stands: its open steps, and whom they wait for.
 
     Example:  onefold status grpc://127.0.0.1:7000
     """
-    from onefold.client import fetch_status  # noqa: PLC0415 - `onefold --help` is to be quick
+    from onefold.client import Credentials, fetch_status  # noqa: PLC0415 - `--help` is to be quick
 
     address = address or os.environ.get("ONEFOLD_ADDRESS")
     if not address:
         raise InvalidInput("no address: give grpc://HOST:PORT, or set ONEFOLD_ADDRESS")
-    answer = fetch_status(address, timeout_seconds=_TIMEOUT_SECONDS)
+    given = Credentials(tls_ca, tls_cert, tls_key, token, insecure)
+    credentials = given.or_from(os.environ)
+    answer = fetch_status(address, timeout_seconds=_TIMEOUT_SECONDS, credentials=credentials)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(answer)))
         return

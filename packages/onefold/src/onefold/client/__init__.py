@@ -15,10 +15,12 @@ has closed, and is sent again when the server says that it lacks it.
   back.
 * :mod:`~onefold.client.calls`: calls that are made until they are answered.
 * :mod:`~onefold.client.channel`: one call, over Flight.
+* :mod:`~onefold.client.credentials`: what client and server know each other by.
 * :mod:`~onefold.client.timing`: the clock by which they wait.
 """
 
 from onefold.client.calls import fetch_status
+from onefold.client.credentials import Credentials
 from onefold.client.worker import Client, connect
 
-__all__ = ["Client", "connect", "fetch_status"]
+__all__ = ["Client", "Credentials", "connect", "fetch_status"]

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from onefold.checks import check_seconds
 from onefold.client.channel import Channel, FlightChannel, Unreachable
+from onefold.client.credentials import Credentials
 from onefold.client.timing import Timing
 from onefold.errors import Damaged, GaveUp, StoreError, TransportError
 from onefold.status import RunStatus
@@ -59,13 +60,17 @@ def bulk_seconds(size_bytes: int) -> float:
     return CALL_SECONDS + size_bytes / _BULK_BYTES_PER_SECOND
 
 
-def fetch_status(address: str, *, timeout_seconds: float = 5.0) -> RunStatus:
+def fetch_status(
+    address: str, *, timeout_seconds: float = 5.0, credentials: Credentials | None = None
+) -> RunStatus:
     """How the run on a server stands, without joining it.
 
     Raises:
         GaveUp: The server did not answer in time.
+        Unauthenticated: It wants a token, and the credentials have none that it knows.
+        InvalidInput: The credentials cannot be shown there.
     """
-    calls = Calls(FlightChannel(address), timeout_seconds)
+    calls = Calls(FlightChannel(address, credentials), timeout_seconds)
     try:
         return calls.act(GetStatus(), RunStatus)
     finally:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyarrow import flight
 
 from onefold.checks import show
-from onefold.errors import InvalidInput
+from onefold.client.credentials import Credentials
+from onefold.errors import InvalidInput, Unauthenticated
 from onefold.wire import (
     Command,
     Get,
@@ -35,6 +36,9 @@ _OPTIONS = [
     # A new channel is to be a new connection, not the one that has just been given up.
     ("grpc.use_local_subchannel_pool", 1),
 ]
+
+_NOT_WHO_IT_SHOULD_BE = ("certificate verify failed", "Hostname Verification Check failed")
+"""By these words gRPC says of a server, among other things, that another try will not help."""
 
 
 class Unreachable(Exception):
@@ -76,18 +80,24 @@ class FlightChannel:
     """Calls to one server over Arrow Flight. Several threads may use it.
 
     Args:
-        address: ``grpc://HOST:PORT``.
+        address: ``grpc://HOST:PORT`` or ``grpc+tls://HOST:PORT``.
+        credentials: What is shown to the server, and by what it is known; default: nothing.
+
+    Raises:
+        InvalidInput: This is no address, or the credentials cannot be shown there.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, credentials: Credentials | None = None) -> None:
         self.address = _whole_address(address)
-        self._flight = _connected(self.address)
+        self._credentials = credentials or Credentials()
+        self._credentials.check_for(self.address)
+        self._flight = self._connected()
 
     def act(self, command: Command, expected: type[_T], *, seconds: float) -> _T:
         """Send a command by ``DoAction``."""
         action = flight.Action(verb_of(command), encode_command(command))
         with self._errors():
-            results = list(self._flight.do_action(action, _timeout(seconds)))
+            results = list(self._flight.do_action(action, self._options(seconds)))
         return decode_answer(_only([result.body for result in results]), expected)
 
     def put(
@@ -102,7 +112,7 @@ class FlightChannel:
         schema, batches = part
         descriptor = flight.FlightDescriptor.for_command(encode_command(command))
         with self._errors():
-            writer, answers = self._flight.do_put(descriptor, schema, _timeout(seconds))
+            writer, answers = self._flight.do_put(descriptor, schema, self._options(seconds))
             with writer:
                 for batch in batches:
                     writer.write_batch(batch)
@@ -114,7 +124,7 @@ class FlightChannel:
         """Receive a part of an aggregate by ``DoGet``, as it comes."""
         ticket = flight.Ticket(encode_command(command))
         with self._errors():
-            reader = self._flight.do_get(ticket, _timeout(seconds))
+            reader = self._flight.do_get(ticket, self._options(seconds))
             for chunk in reader:
                 yield chunk.data
 
@@ -129,18 +139,44 @@ class FlightChannel:
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, flight.FlightTimedOutError):
                 # A connection whose other end has vanished without a word would stay for minutes.
-                self._flight = _connected(self.address)
+                self._flight = self._connected()
             failure = getattr(error, "extra_info", None)
             if failure:
                 raise decode_failure(failure) from None
-            raise Unreachable(_plain(error)) from error
+            if any(words in str(error) for words in _NOT_WHO_IT_SHOULD_BE):
+                raise Unauthenticated(
+                    f"{self.address} has not shown that it is the server which it should be "
+                    f"({_plain(error)}); give by tls_ca the roots that have signed its "
+                    "certificate, and call it by a name that stands there"
+                ) from None
+            raise Unreachable(f"{_plain(error)}{self._hint()}") from error
+
+    def _hint(self) -> str:
+        """Of a server that wants a certificate no more is seen than that it hangs up."""
+        if self.address.startswith("grpc+tls:") and self._credentials.tls_cert is None:
+            return " (a server with --tls-ca hangs up on who shows no certificate: tls_cert)"
+        return ""
+
+    def _options(self, seconds: float) -> flight.FlightCallOptions:
+        return flight.FlightCallOptions(timeout=seconds, headers=self._credentials.headers())
+
+    def _connected(self) -> flight.FlightClient:
+        try:
+            return flight.FlightClient(
+                self.address, generic_options=_OPTIONS, **self._credentials.flight_options()
+            )
+        except (pa.ArrowException, ValueError) as error:  # half a character is no UTF-8
+            raise InvalidInput(
+                f"an address is grpc://HOST:PORT or grpc+tls://HOST:PORT, not {self.address!r}: "
+                f"{error}"
+            ) from error
 
 
 def _whole_address(address: object) -> str:
     """An address with its scheme.
 
     Raises:
-        InvalidInput: It is no ``grpc://HOST:PORT``.
+        InvalidInput: It is no ``grpc://HOST:PORT`` or ``grpc+tls://HOST:PORT``.
     """
     if not isinstance(address, str):
         raise InvalidInput(f"an address is a string, grpc://HOST:PORT, not {show(address)}")
@@ -150,17 +186,6 @@ def _whole_address(address: object) -> str:
     if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
         raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}")
     return address if separator else f"grpc://{address}"
-
-
-def _connected(address: str) -> flight.FlightClient:
-    try:
-        return flight.FlightClient(address, generic_options=_OPTIONS)
-    except (pa.ArrowException, ValueError) as error:  # half a character is no UTF-8
-        raise InvalidInput(f"an address is grpc://HOST:PORT, not {address!r}: {error}") from error
-
-
-def _timeout(seconds: float) -> flight.FlightCallOptions:
-    return flight.FlightCallOptions(timeout=seconds)
 
 
 def _only(messages: list[pa.Buffer]) -> bytes:

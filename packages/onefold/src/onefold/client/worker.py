@@ -14,6 +14,7 @@ from onefold.aggregate import Aggregate
 from onefold.checks import check_seconds, check_sending, check_step, check_worker
 from onefold.client.calls import Calls
 from onefold.client.channel import FlightChannel
+from onefold.client.credentials import Credentials
 from onefold.client.receiving import fetch
 from onefold.client.session import Session, check_counts
 from onefold.client.spool import Spool
@@ -33,22 +34,29 @@ def connect(
     *,
     timeout_seconds: float = 600.0,
     spool_directory: Path | str | None = None,
+    credentials: Credentials | None = None,
 ) -> Client:
     """Join the run on a server, as a new life of a worker.
 
     Args:
-        address: ``grpc://HOST:PORT``; default: the environment variable ``ONEFOLD_ADDRESS``.
+        address: ``grpc://HOST:PORT``, or ``grpc+tls://HOST:PORT`` with TLS; default: the
+            environment variable ``ONEFOLD_ADDRESS``.
         worker: The worker's name; default: the environment variable ``ONEFOLD_WORKER``.
         timeout_seconds: How long to go on without an answer before giving up, and how long
             :meth:`Client.pull` waits unless it is told otherwise.
         spool_directory: Where to make the directory that keeps updates until their steps have
             closed; default: the environment variable ``ONEFOLD_SPOOL_DIRECTORY``, else the
             system's temporary place. What clients that were killed left there is removed.
+        credentials: What is shown to the server, and by what it is known; what is not given there
+            comes from the environment variables ``ONEFOLD_TLS_CA``, ``ONEFOLD_TLS_CERT``,
+            ``ONEFOLD_TLS_KEY`` and ``ONEFOLD_TOKEN``.
 
     Raises:
         InvalidInput: Address or worker is not given, or is none, or a time is no time.
         StoreError: No directory for updates can be made.
         UnknownWorker: The roster has no place for this name.
+        Unauthenticated: The server does not know the token, or is not who it should be.
+        Forbidden: The token is another worker's, or an observer's.
         GaveUp: The server did not answer.
     """
     address = address or os.environ.get("ONEFOLD_ADDRESS")
@@ -59,7 +67,8 @@ def connect(
     if not worker:
         raise InvalidInput("no worker: give connect() the worker's name, or set ONEFOLD_WORKER")
     check_worker(worker)
-    client = Client(worker, Calls(FlightChannel(address), timeout_seconds), spool_directory)
+    channel = FlightChannel(address, (credentials or Credentials()).or_from(os.environ))
+    client = Client(worker, Calls(channel, timeout_seconds), spool_directory)
     try:
         return client.open()
     except BaseException:

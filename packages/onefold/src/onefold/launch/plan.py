@@ -16,6 +16,9 @@ __all__ = ["Job", "Kill", "planned_kills", "worker_environment"]
 _GAP_STEPS = (3, 12)
 """Between kills, where it is not known how many steps there will be."""
 
+_NOT_INHERITED = ("ONEFOLD_TLS_CA", "ONEFOLD_TLS_CERT", "ONEFOLD_TLS_KEY", "ONEFOLD_TOKEN")
+"""What is shown to servers elsewhere; that of a job is on this machine and asks for nothing."""
+
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -115,9 +118,10 @@ def worker_environment(
     number changes, so that the same worker would not compute the same gradient everywhere.
     """
     defaults = dict.fromkeys(_ONE_THREAD, "1") | {"PYTHONUNBUFFERED": "1"}
+    inherited = {name: environment[name] for name in environment if name not in _NOT_INHERITED}
     return {
         **defaults,
-        **environment,
+        **inherited,
         "ONEFOLD_ADDRESS": address,
         "ONEFOLD_WORKER": name,
         "ONEFOLD_WORKERS": str(job.workers),

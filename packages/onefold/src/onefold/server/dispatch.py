@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from onefold.aggregator import Aggregator
-from onefold.errors import ProtocolError, Refused
+from onefold.errors import OverLimit, ProtocolError, Refused
 from onefold.receipt import Receipt, Status
+from onefold.server.limits import Limits, check_manifest
 from onefold.wire import (
     Answer,
     Closed,
@@ -40,11 +41,15 @@ class Dispatcher:
     Args:
         aggregator: Whom to ask.
         stopping: Once it is set, pulls no longer wait.
+        limits: How large an update may be.
     """
 
-    def __init__(self, aggregator: Aggregator, stopping: threading.Event) -> None:
+    def __init__(
+        self, aggregator: Aggregator, stopping: threading.Event, limits: Limits | None = None
+    ) -> None:
         self._aggregator = aggregator
         self._stopping = stopping
+        self._limits = limits or Limits()
 
     def act(self, command: Command) -> Answer:
         """Everything that carries no numbers.
@@ -76,6 +81,8 @@ class Dispatcher:
         self, command: Put, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     ) -> Staged | Receipt:
         """A part of an update, or the whole of a small one."""
+        if command.manifest is not None:
+            check_manifest(self._limits, command.manifest, _where(command))
         part = self._aggregator.stage(
             command.step,
             schema,
@@ -102,6 +109,11 @@ class Dispatcher:
         return self._aggregator.read_part(command.step, command.name)
 
     def _commit(self, command: Commit) -> Receipt:
+        try:
+            check_manifest(self._limits, command.manifest, _where(command))
+        except OverLimit:
+            self._aggregator.drop(command.step, command.worker, command.manifest.parts)
+            raise
         return self._aggregator.commit(
             command.step,
             command.worker,
@@ -151,3 +163,7 @@ class Dispatcher:
                 digest="",
             )
         )
+
+
+def _where(command: Put | Commit) -> str:
+    return f"worker {command.worker!r}, step {command.step}: "

@@ -72,6 +72,17 @@ class Unnamed:
                 del self._sendings[who]
             return taken
 
+    def count(self, worker: str) -> int:
+        """How many parts of a worker there are."""
+        with self._lock:
+            return sum(len(s.parts) for (_, who), s in self._sendings.items() if who == worker)
+
+    def take_step(self, step: int) -> set[str]:
+        """The parts of a step that is over, whoever sent them."""
+        with self._lock:
+            whose = [who for who in self._sendings if who[0] == step]
+            return set().union(*(self._sendings.pop(who).parts for who in whose))
+
     def clear(self) -> None:
         """Forget all, as when the store has been opened again and swept."""
         with self._lock:

@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(VENV)/.installed-bench
+FUZZ_INSTALLED := $(VENV)/.installed-fuzz
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
-.PHONY: help setup demo test verify bench fuzz-exact lint format docs clean
+.PHONY: help setup demo test verify simulate crash fuzz fuzz-exact bench load lint format docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -39,6 +40,18 @@ docs: $(INSTALLED) ## Rewrite docs/commands.md from the command line's --help
 bench: $(BENCH_INSTALLED) ## Measure the kernels beside their peers, rewrite benchmarks/README.md (BENCH=--help)
 	$(BIN)/python -m benchmarks.kernels $(BENCH)
 
+simulate: $(INSTALLED) ## Run ten thousand simulated runs in which everything fails (SEEDS=10000 SEED=0)
+	$(BIN)/onefold simulate --seeds $(or $(SEEDS),10000) --seed $(or $(SEED),0)
+
+crash: $(INSTALLED) ## Cut the power of a thousand runs, kill real servers, check what was promised (RUNS=1000 SEED=0)
+	$(BIN)/python packages/onefold/tests/crashes/crash.py --runs $(or $(RUNS),1000) --seed $(or $(SEED),0)
+
+fuzz: $(FUZZ_INSTALLED) ## Feed hostile input to whatever parses, and to a server, for an hour (SECONDS=3600)
+	$(BIN)/python tests/hostile/fuzz.py --seconds $(or $(SECONDS),3600)
+
+load: $(BENCH_INSTALLED) ## Load a server with 64 workers for two minutes, rewrite benchmarks/load.md (LOAD=--help)
+	$(BIN)/python -m benchmarks.load $(LOAD)
+
 fuzz-exact: $(INSTALLED) ## Compare sums of hostile numbers with exact integers (SECONDS=600 SEED=1)
 	$(BIN)/python packages/onefold/tests/exact/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
@@ -55,4 +68,9 @@ $(INSTALLED): constraints.txt requirements-dev.txt $(PROJECTS)
 # What only the benchmarks need, in the same environment.
 $(BENCH_INSTALLED): requirements-bench.txt $(INSTALLED)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --requirement requirements-bench.txt
+	touch $@
+
+# What only fuzzing needs.
+$(FUZZ_INSTALLED): requirements-fuzz.txt $(INSTALLED)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --requirement requirements-fuzz.txt
 	touch $@

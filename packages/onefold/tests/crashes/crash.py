@@ -23,15 +23,16 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from model import Run  # noqa: E402  # the folders above are no packages
+from servers import ServerRun  # noqa: E402
 
 _MEMORY = Path("/dev/shm")
 """What reaches the disk is the model's business, so the files may lie in memory."""
 
 
-def one_run(seed: int) -> tuple[Counter[str], str]:
+def one_run(seed: int, kind: type[Run | ServerRun] = Run) -> tuple[Counter[str], str]:
     """What happened in the run of a seed, and what went wrong, if anything did."""
     base = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
-    run = Run(seed, base)
+    run = kind(seed, base)
     try:
         return run.go(), ""
     except Exception:  # noqa: BLE001 - told with its seed
@@ -40,26 +41,33 @@ def one_run(seed: int) -> tuple[Counter[str], str]:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def model_runs(seed: int, runs: int, workers: int) -> bool:
-    """Run the model; whether every promise was kept."""
+def one_server_run(seed: int) -> tuple[Counter[str], str]:
+    """The same of a server."""
+    return one_run(seed, ServerRun)
+
+
+def all_runs(option: str, seeds: range, processes: int) -> bool:
+    """Make the runs of the seeds; whether every promise was kept."""
+    one = one_run if option == "--runs" else one_server_run
     counts: Counter[str] = Counter()
     start = shown = time.monotonic()
-    with ProcessPoolExecutor(workers) as pool:
-        seeds = range(seed, seed + runs)
-        for done, (number, (counted, wrong)) in enumerate(
-            zip(seeds, pool.map(one_run, seeds, chunksize=4), strict=True), 1
+    with ProcessPoolExecutor(processes) as pool:
+        for done, (seed, (counted, wrong)) in enumerate(
+            zip(seeds, pool.map(one, seeds), strict=True), 1
         ):
             counts += counted
             if wrong:
-                print(f"\n{wrong}\nWRONG: {Path(__file__).name} --seed {number} --runs 1")
+                alone = "--runs 1" if option == "--runs" else "--runs 0 --servers 1"
+                print(f"\n{wrong}\nWRONG: {Path(__file__).name} --seed {seed} {alone}")
                 pool.shutdown(cancel_futures=True)
                 return False
             if time.monotonic() - shown > 5:
                 shown = time.monotonic()
-                print(f"{shown - start:5.0f} s  {done} of {runs} runs", flush=True)
+                print(f"{shown - start:5.0f} s  {done} of {len(seeds)} {option[2:]}", flush=True)
     for kind in sorted(counts):
         print(f"{counts[kind]:9,}  {kind}")
-    print(f"{runs:9,}  runs in {time.monotonic() - start:.0f} s, every promise kept")
+    took = time.monotonic() - start
+    print(f"{len(seeds):9,}  {option[2:]} in {took:.0f} s, every promise kept", flush=True)
     return True
 
 
@@ -73,8 +81,9 @@ def main() -> int:
     asked = parser.parse_args()
     seed = int(time.time()) * 1000 if asked.seed is None else asked.seed
     print(f"seed {seed}", flush=True)
-    if asked.runs and not model_runs(seed, asked.runs, min(asked.processes, asked.runs)):
-        return 1
+    for option, count in (("--runs", asked.runs), ("--servers", asked.servers)):
+        if count and not all_runs(option, range(seed, seed + count), asked.processes):
+            return 1
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from crash import one_run
+from crash import one_run, one_server_run
 from disk import Disk
 from struck import Blow, Crash
 
@@ -62,3 +62,11 @@ def test_what_a_restart_repeats_has_reached_the_disk(tmp_path: Path, seed: int) 
     aggregator = opened(cut)
     assert aggregator.join("a", "another life").incarnation == 2
     aggregator.shutdown()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_server_that_is_killed_at_any_instant_goes_on(seed: int) -> None:
+    """Each worker counts once in every step, to the bit, and what was pulled never changes."""
+    counts, wrong = one_server_run(seed)
+    assert not wrong, f"crash.py --seed {seed} --runs 0 --servers 1\n{wrong}"
+    assert counts["server kills"] > 1

@@ -4,6 +4,8 @@
 * :mod:`~onefold.store.memory`: for one process, gone with it.
 * :mod:`~onefold.store.directory`: SQLite for the ledger, Arrow files for the numbers; survives.
 * :mod:`~onefold.store.tables`, :mod:`~onefold.store.rows`: the SQLite tables; changes as rows.
+* :mod:`~onefold.store.schema`: what the tables are, and how damage to them is found.
+* :mod:`~onefold.store.files`: everything that is done to the disk.
 * :mod:`~onefold.store.unnamed`: parts that no contribution names yet.
 """
 

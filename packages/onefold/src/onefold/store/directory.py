@@ -14,6 +14,7 @@ directory above have been synced. What a crash left half done is swept when the 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -224,7 +225,12 @@ class DirectoryStore:
         check_readable(step, outcome, pruned=pruned)
         if not _INDEX.fullmatch(part):
             raise Damaged(f"the aggregate of step {step} has no part {part!r}")
-        return read_part(self._aggregates / str(step) / f"{part}.arrow")
+        try:
+            return read_part(self._aggregates / str(step) / f"{part}.arrow")
+        except Damaged as error:
+            raise Damaged(
+                f"the aggregate of step {step} is damaged: {error}; {_ONLY_A_COPY}"
+            ) from error
 
     def prune(self, keep_steps: int) -> None:
         """Drop the tensors of all but the last steps to close."""
@@ -339,7 +345,17 @@ def _as_store_error(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{what}: {error}") from error
+        raise StoreError(f"{what}: {error}; {_advice(error)}") from error
+
+
+def _advice(error: OSError) -> str:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return "nothing that was accepted is lost; make room on the disk, and it goes on"
+        case errno.EROFS | errno.EACCES | errno.EPERM:
+            return "let this process write there, or give another directory"
+        case _:
+            return "see that the disk is well, and try again"
 
 
 _STORES: WeakSet[DirectoryStore] = WeakSet()

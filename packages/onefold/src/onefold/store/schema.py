@@ -19,7 +19,7 @@ import xxhash
 
 from onefold.errors import Damaged
 
-__all__ = ["SCHEMA_VERSION", "check", "content", "create", "register", "unsealed"]
+__all__ = ["SCHEMA_VERSION", "check", "content", "create", "damaged", "register", "unsealed"]
 
 SCHEMA_VERSION = 2
 
@@ -149,7 +149,7 @@ def unsealed(
     """
     for *fields, found in rows:
         if found != _seal_of(table, fields):
-            raise _damaged(where, f"the row {_shown(table, fields)} of its table {table!r}")
+            raise damaged(where, f"the row {_shown(table, fields)} of its table {table!r}")
     return [row[:-1] for row in rows]
 
 
@@ -169,9 +169,9 @@ def check(database: sqlite3.Connection, where: str) -> None:
     """
     told = [row[0] for row in database.execute("pragma integrity_check(3)")]
     if told != ["ok"]:
-        raise _damaged(where, f"its structure ({'; '.join(told)})")
+        raise damaged(where, f"its structure ({'; '.join(told)})")
     if _objects(database) != _expected_objects():
-        raise _damaged(where, "the definition of its tables")
+        raise damaged(where, "the definition of its tables")
     totals = {}
     for table in _TABLES:
         rows = database.execute(f"select * from {table}").fetchall()  # noqa: S608 - our own names
@@ -183,7 +183,7 @@ def check(database: sqlite3.Connection, where: str) -> None:
     kept = {name: (number, seals) for name, number, seals in database.execute(_TOTALS)}
     for table, found in totals.items():
         if kept.get(table) != found:
-            raise _damaged(where, f"the number or content of the rows of its table {table!r}")
+            raise damaged(where, f"the number or content of the rows of its table {table!r}")
 
 
 _TOTALS = "select name, number, seals from total"
@@ -204,7 +204,8 @@ def _shown(table: str, fields: Sequence[object]) -> str:
     return ", ".join(f"{name} {known[name]!r}" for name in chosen)
 
 
-def _damaged(where: str, what: str) -> Damaged:
+def damaged(where: str, what: str) -> Damaged:
+    """The error about a file in which something cannot be what was written."""
     return Damaged(
         f"{where} is damaged: {what} cannot be what was written; the disk or another program has "
         "changed it, and only a copy has it as it was"

@@ -32,12 +32,25 @@ from onefold.ledger import (
 from onefold.parts import Manifest
 from onefold.store.files import Files
 from onefold.store.rows import contribution_from, signature_from, statements
-from onefold.store.schema import SCHEMA_VERSION, check, content, create, register, unsealed
+from onefold.store.schema import SCHEMA_VERSION, check, content, create, damaged, register, unsealed
 
 __all__ = ["Tables"]
 
 _T = TypeVar("_T")
 
+
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""The latter for text that has been damaged, also within what SQLite says of damage."""
+
+_USUAL = (sqlite3.OperationalError, sqlite3.IntegrityError, sqlite3.ProgrammingError)
+"""Anything but a file that makes no sense to SQLite."""
+
+_ADVICE = {
+    "full": "nothing was changed; make room on the disk, and it goes on",
+    "readonly": "nothing was changed; let this process write to the file and its directory",
+    "locked": "another program has it open; end that one",
+}
+_NO_ADVICE = "nothing was changed; see that the disk is well, and try again"
 
 _CHECKPOINT = "pragma wal_checkpoint(truncate)"
 
@@ -69,9 +82,9 @@ class Tables:
         self._database = files.connect(path)
         try:
             self._open(may_begin=may_begin)
-        except sqlite3.Error as error:
+        except _UNREADABLE as error:
             self._database.close()
-            raise StoreError(f"the ledger {path} cannot be opened: {error}") from error
+            raise self._error("cannot be opened", error) from error
         except BaseException:
             self._database.close()
             raise
@@ -123,10 +136,8 @@ class Tables:
             contributors = [fields[1:] for fields in self._sealed("contributor", where, step)]
             excluded = [fields[1:] for fields in self._sealed("excluded", where, step)]
         if content(contributors, excluded) != row.content:
-            raise Damaged(
-                f"the ledger {self._path} is damaged: who is in the aggregate of step {step} "
-                "cannot be what was written; only a copy has it as it was"
-            )
+            what = f"who is in the aggregate of step {step}"
+            raise damaged(f"the ledger {self._path}", what)
         return StepClosed(
             step=step,
             outcome=row.outcome,
@@ -225,13 +236,21 @@ class Tables:
                 self._database.execute("begin immediate")
                 result = work()
                 self._database.execute("commit")
-            except sqlite3.Error as error:
-                raise StoreError(f"the ledger cannot be written: {error}") from error
+            except _UNREADABLE as error:
+                raise self._error("cannot be written", error) from error
             else:
                 return result
             finally:
                 if self._database.in_transaction:
                     self._database.execute("rollback")
+
+    def _error(self, what: str, error: Exception) -> StoreError:
+        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError) and not isinstance(
+            error, _USUAL
+        ):
+            return damaged(f"the ledger {self._path}", f"what SQLite reads there ({error})")
+        advice = next((text for sign, text in _ADVICE.items() if sign in str(error)), _NO_ADVICE)
+        return StoreError(f"the ledger {self._path} {what}: {error}; {advice}")
 
     def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
         return self._database.execute(statement, values)
@@ -240,8 +259,8 @@ class Tables:
         with self._lock:
             try:
                 return self._execute(statement, *values).fetchall()
-            except sqlite3.Error as error:
-                raise StoreError(f"the ledger cannot be read: {error}") from error
+            except _UNREADABLE as error:
+                raise self._error("cannot be read", error) from error
 
     def _sealed(self, table: str, rest: str, *values: object) -> list[tuple[Any, ...]]:
         rows = self._rows(f"select * from {table} {rest}", *values)  # noqa: S608 - our own names

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 # The servers of these tests, hundreds of processes, have better things to do than to compile ahead.
 os.environ.setdefault("ONEFOLD_WARM_UP", "0")
 

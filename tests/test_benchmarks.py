@@ -178,7 +178,7 @@ def test_memory_that_grows_is_told_from_noise():
     rng = np.random.default_rng(1)
     noise = rng.normal(200 * MIB, MIB, 600)
     assert growth(readings(noise), most=64).verdict == "flat"
-    assert growth(readings(noise + np.arange(600) * MIB / 20), most=64).verdict == "grows"
+    assert growth(readings(noise + np.arange(600) * MIB / 10), most=64).verdict == "grows"
     assert growth(readings(noise[:30]), most=64).verdict == "too short to tell"
 
 

@@ -3,9 +3,9 @@
 Anonymous memory goes up and down with what is being summed, and up at first, while allocators and
 caches fill. So the first half of a run is left out, and of the second half short blocks are
 compared by their medians. A straight line through the medians has a slope, and its 95 % interval
-says what the noise allows. Memory *grows* if the whole interval lies above the bound; it is *flat*
-if the whole interval lies below. Otherwise the run was too short to tell, which is not held
-against it.
+says what the noise allows. Memory *grows* if the whole interval lies above the bound, and the line
+rises by more than what the allocators of so many threads may still take; it is *flat* if the whole
+interval lies below. Otherwise the run was too short to tell, which is not held against it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ __all__ = ["GROWTH_MAX", "Growth", "growth"]
 
 GROWTH_MAX = 64.0
 """MiB an hour. An hour is some hundred thousand updates, or some hundred GiB."""
+
+_SETTLING_MIB = 16.0
+"""What may be taken in the second half of a short run, however steep that is."""
 
 _BLOCKS = 12
 _STUDENT_T = 2.228
@@ -65,6 +68,6 @@ def growth(readings: Sequence[Reading], most: float = GROWTH_MAX) -> Growth:
     verdict: Verdict = "too short to tell"
     if slope + error <= most:
         verdict = "flat"
-    elif slope - error > most:
+    elif slope - error > most and slope * float(hours[-1] - hours[0]) > _SETTLING_MIB:
         verdict = "grows"
     return Growth(slope, error, *ends, verdict)

@@ -26,7 +26,7 @@ of a step that has closed, do not wait. *max* is the slowest call of all.
 acknowledged, a late repeat is told rightly whether it counts, and all bits are those of the exact
 sum, which is known beforehand. Memory is read each second. Its slope is that of a line through the
 medians of twelve blocks of the second half, with its 95 % interval: *grows* if all of that is above
-the bound, *flat* if all of it is below, else the run was too short to tell.
+the bound, and rises by more than 16 MiB; *flat* if all of it is below; else the run was too short.
 """
 
 

@@ -402,39 +402,6 @@ class TestTimes:
         assert a.status().receipts["too_far"] >= 1
 
 
-@pytest.fixture
-def spools_all_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onefold.client.spool._IN_MEMORY_BYTES_MAX", -1)
-
-
-class TestSpoolInMemory:
-    def test_small_updates_leave_no_files_and_are_no_views(self, place: Place) -> None:
-        """Up to a block nothing is written; the caller's array is free, and what is kept stays."""
-        place.start()
-        a, b = place.connect("a"), place.connect("b")
-        values = np.array([1234.5, 1.0])
-        a.push(7, {"dense": values, "sparse": onefold.Sparse(np.arange(2), values)})
-        assert place.spooled() == []
-        values[:] = 9.0
-        for part in place.staged():
-            part.unlink()
-        b.push(7, {"dense": np.ones(2), "sparse": onefold.Sparse(np.arange(2), np.ones(2))})
-        with pytest.raises(errors.NotYet):
-            b.pull(7, timeout_seconds=0)
-        pulling = wait_in_thread(lambda: a.pull(7))
-        tensors = b.pull(7).tensors
-        assert np.asarray(tensors["dense"]).tolist() == [1235.5, 2.0]
-        assert same_bits(pulling.result().tensors, tensors)
-
-    def test_large_updates_are_in_files(self, place: Place) -> None:
-        """Beyond a block a client's memory does not hold what it has sent."""
-        a = place.start().connect("a")
-        a.push(7, np.zeros((1 << 17) + 1))
-        assert len(place.spooled()) == 1
-        a.push(8, np.zeros(1 << 17))
-        assert len(place.spooled()) == 1
-
-
 @pytest.mark.usefixtures("spools_all_in_files")
 class TestSpool:
     def test_it_is_emptied_when_steps_close_and_removed_at_the_end(self, place: Place) -> None:
@@ -443,7 +410,6 @@ class TestSpool:
         a, b = place.connect("a"), place.connect("b")
         assert place.spooled() == []
         a.push(7, {"w": np.ones(3), "n": np.ones(3, np.int8)})
-        assert len(place.spooled()) == 2
         a.push(7, {"w": np.ones(4), "n": np.ones(3, np.int8)})
         assert len(place.spooled()) == 2  # the one in place of the other
         b.push(7, {"w": np.ones(4), "n": np.ones(3, np.int8)})

@@ -307,20 +307,20 @@ def _answered(answer: Answer, expected: type) -> object:
     return arrived
 
 
-def sequences(messages: Sequence[Sent], times: int) -> list[tuple[Sent, ...]]:
-    """Every order of the messages, each of them so many times.
+def sequences(messages: Sequence[Sent], times: int, length: int) -> list[tuple[Sent, ...]]:
+    """Every order of so many messages, of which each may come so many times.
 
-    Their beginnings are every order of every choice of at most so many of each: no message that is
-    lost, and none that comes too late, is left out.
+    Their beginnings are all the shorter orders: no message that is lost is left out either.
     """
     found: list[tuple[Sent, ...]] = []
 
     def go_on(so_far: tuple[Sent, ...]) -> None:
-        following = [one for one in messages if so_far.count(one) < times]
-        if not following:
+        if len(so_far) == length:
             found.append(so_far)
-        for one in following:
-            go_on((*so_far, one))
+            return
+        for one in messages:
+            if so_far.count(one) < times:
+                go_on((*so_far, one))
 
     go_on(())
     return found

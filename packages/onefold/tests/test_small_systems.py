@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from small_explorer import explore
-from small_model import Sent
-from small_systems import Dispatched, InProcess, drive, exact, sequences
+from small_systems import Dispatched, InProcess, drive, sequences
 from small_worlds import BY_NAME, PAIR, each
 
 CLOSINGS = {
@@ -36,8 +35,8 @@ def test_every_closing(name):
     [pytest.param([1], [1, 2], True, id="attempts"), pytest.param([1, 2], [1], False, id="steps")],
 )
 def test_every_order(system, steps, attempts, is_sparse):
-    """Four messages, each at most twice, in every order: 2520, and all that these begin with."""
-    orders = sequences(each("ab", steps, attempts, [1]), times=2)
-    assert len(orders) == len(set(orders)) == 2520
+    """Every order of five messages, of four that come at most twice each; and what is shorter."""
+    orders = sequences(each("ab", steps, attempts, [1]), times=2, length=5)
+    assert len(set(orders)) == 600
     for order in orders:
         drive(system(PAIR, is_sparse=is_sparse), PAIR, order)

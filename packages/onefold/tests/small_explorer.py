@@ -280,15 +280,11 @@ class _Expansion:
             case Joins():
                 return self._join(event)
             case Leaves():
-                return self._changed(
-                    event, self.model.leaves(*event), self.ledger.leave(*event)
-                )
+                return self._changed(event, self.model.leaves(*event), self.ledger.leave(*event))
             case Closes():
                 return self._close(event)
             case Loses():
-                return self._changed(
-                    event, self.model.loses(*event), self.ledger.unrecord(*event)
-                )
+                return self._changed(event, self.model.loses(*event), self.ledger.unrecord(*event))
             case Waits():
                 return self._wait(event)
 
@@ -354,7 +350,9 @@ class _Expansion:
         same("outcome", closed.outcome, end.outcome)
         counted = [(c.worker, c.incarnation, c.attempt, c.digest) for c in closed.contributors]
         same("contributors", counted, [(one.worker, *one.identity) for one in end.counted])
-        same("weights", [c.weight for c in closed.contributors], [one.weight for one in end.counted])
+        same(
+            "weights", [c.weight for c in closed.contributors], [one.weight for one in end.counted]
+        )
         same("to sum", [sent_of(one.payload) for one in closing.selected], [*end.counted])
         told = [(one.worker, _in_a_word(one.reason)) for one in closed.excluded]
         same("excluded", told, sorted(end.excluded.items()))

@@ -15,12 +15,11 @@ from functools import cache
 from typing import Protocol
 
 import numpy as np
-import pytest
 from small_explorer import Closes, Event, Joins, Leaves, Loses, Waits
 from small_model import DEADLINE_HALVES, End, Model, Sent
 
 from onefold.aggregator import Aggregator
-from onefold.errors import NotYet, NoUpdate
+from onefold.errors import NotYet
 from onefold.ledger import Joined
 from onefold.parts import Payload, encode, manifest_of
 from onefold.policy import Policy
@@ -254,9 +253,7 @@ def _happen(system: System, model: Model, event: Event, read: dict[int, Result])
     return model  # it was due, and closed by itself
 
 
-def _read(
-    system: System, model: Model, step: int, end: End, read: dict[int, Result]
-) -> None:
+def _read(system: System, model: Model, step: int, end: End, read: dict[int, Result]) -> None:
     """Hold what a step closed with against the model and the exact numbers."""
     assert step not in read
     result = system.result(step, model)
@@ -287,7 +284,9 @@ def _result(closed: object, tensors: object) -> Result:
         )
     return Result(
         closed.outcome,
-        tuple((c.worker, c.incarnation, c.attempt, c.weight, c.digest) for c in closed.contributors),
+        tuple(
+            (c.worker, c.incarnation, c.attempt, c.weight, c.digest) for c in closed.contributors
+        ),
         tuple((one.worker, one.reason) for one in closed.excluded),
         bits,
     )

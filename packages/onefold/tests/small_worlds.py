@@ -50,9 +50,7 @@ def leaving(workers: Iterable[str]) -> tuple[Leaves, ...]:
 
 def late(names: Sequence[str], minimum: int, window: int = 2) -> Policy:
     """A list of names, and a deadline."""
-    return Policy(
-        roster=names, minimum=minimum, deadline_seconds=10, open_steps_max=window
-    )
+    return Policy(roster=names, minimum=minimum, deadline_seconds=10, open_steps_max=window)
 
 
 LIST = Policy(roster=ABC)
@@ -139,8 +137,7 @@ LARGER = (
         joining(AB, "12") + leaving(AB),
     ),
 )
-SIZES = {
-}
+SIZES = {}
 """Of each world: how many states, transitions and closings of a step it has."""
 
 BY_NAME = {world.name: world for world in (*WORLDS, *LARGER)}

@@ -5,22 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from small_explorer import explore
+from small_explorer import World, explore
 from small_systems import Dispatched, InProcess, drive, sequences
 from small_worlds import BY_NAME, PAIR, each
 
-CLOSINGS = {
-    "a list of names": 16,
-    "closed by hand": 52,
+from onefold.policy import Policy
+
+ONE_STEP = each("abc", [1])
+WORLDS = {
+    "a list": World("a list", Policy(roster=["a", "b", "c"]), ONE_STEP),
+    "by hand": World("by hand", Policy(), ONE_STEP, by_hand=True),
+    "a deadline": replace(BY_NAME["a deadline, two of three"], messages=ONE_STEP),
+    "without attempts": replace(
+        BY_NAME["without attempts"], messages=each("abc", [1], [None], contents="xy")
+    ),
+    **{
+        name: BY_NAME[name]
+        for name in (
+            *("incarnations", "comings and goings", "lives", "three steps"),
+            *("a NaN, reject", "a NaN, skip", "weight 0 and a NaN", "three with two signatures"),
+        )
+    },
 }
+CLOSINGS: dict[str, int] = {}
 
 
-@pytest.mark.parametrize("name", CLOSINGS)
+@pytest.mark.parametrize("name", WORLDS)
 def test_every_closing(name):
-    """What a step can close with at all, it closes with, to the bit."""
-    world = BY_NAME[name]
-    ends = explore(replace(world, prompt=True)).ends
-    print(name, len(ends), "closings")
+    """Whatever steps can close with, they close with, to the bit; sums and both means."""
+    world = replace(WORLDS[name], prompt=True)
+    ends = explore(world).ends
     for operation in ("sum", "mean", "weighted_mean"):
         policy = replace(world.policy, operation=operation)
         for end in ends:

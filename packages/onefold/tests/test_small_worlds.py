@@ -5,20 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from small_explorer import (
-    NOW,
-    Closes,
     Disagreement,
-    Joins,
-    State,
-    World,
     explore,
     kept_by_tables,
-    open_state,
 )
 from small_worlds import BY_NAME, SIZES, WORLDS
 
@@ -37,7 +31,6 @@ def test_every_state(world):
     """
     explored = explore(world)
     size = (explored.states, explored.transitions, explored.steps_closed)
-    print(world.name, *size)
     assert size == SIZES[world.name]
 
 
@@ -162,5 +155,4 @@ def test_a_bug_is_found(monkeypatch, bug):
         monkeypatch.setattr(place, wrong)
     with pytest.raises(Disagreement) as found:
         explore(BY_NAME[name])
-    print(found.value)
     assert len(found.value.way) <= 7

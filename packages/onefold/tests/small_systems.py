@@ -1,8 +1,8 @@
 """Real aggregators, with real numbers, driven through what happens in a small world.
 
-:func:`drive` goes a way with the model beside a system: the :class:`InProcess` one is an aggregator,
-the :class:`Dispatched` one the same behind commands and answers as bytes, all but the sockets. What
-a step sums is compared bit by bit with Fractions.
+:func:`drive` goes a way with the model beside a system: :class:`InProcess` is an aggregator,
+:class:`Dispatched` the same behind commands and answers as bytes, all but the sockets. What a step
+sums is compared bit by bit with Fractions.
 """
 
 from __future__ import annotations

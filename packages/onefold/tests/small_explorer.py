@@ -175,6 +175,11 @@ class Explored:
     ends: tuple[State, ...] = ()
     found: tuple[State, ...] = ()
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """How many states, transitions and closings there are."""
+        return (self.states, self.transitions, self.steps_closed)
+
 
 def explore(world: World) -> Explored:
     """Go through all states of a world.

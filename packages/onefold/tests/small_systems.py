@@ -1,8 +1,8 @@
 """Real aggregators, with real numbers, driven through what happens in a small world.
 
-:func:`drive` goes a way with the model beside a system: the :class:`InProcess` one is an aggregator,
-the :class:`Dispatched` one the same behind commands and answers as bytes, all but the sockets. What
-a step sums is compared bit by bit with Fractions.
+:func:`drive` goes a way with the model beside a system: :class:`InProcess` is an aggregator,
+:class:`Dispatched` the same behind commands and answers as bytes, all but the sockets. What a step
+sums is compared bit by bit with Fractions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from functools import cache
 from typing import Protocol
 
 import numpy as np
-import pytest
 from small_explorer import Closes, Event, Joins, Leaves, Loses, Waits
 from small_model import DEADLINE_HALVES, End, Model, Sent
 
 from onefold.aggregator import Aggregator
-from onefold.errors import NotYet, NoUpdate
+from onefold.errors import NotYet
 from onefold.ledger import Joined
 from onefold.parts import Payload, encode, manifest_of
 from onefold.policy import Policy
@@ -307,20 +306,20 @@ def _answered(answer: Answer, expected: type) -> object:
     return arrived
 
 
-def sequences(messages: Sequence[Sent], times: int) -> list[tuple[Sent, ...]]:
-    """Every order of the messages, each of them so many times.
+def sequences(messages: Sequence[Sent], times: int, length: int) -> list[tuple[Sent, ...]]:
+    """Every order of so many messages, of which each may come so many times.
 
-    Their beginnings are every order of every choice of at most so many of each: no message that is
-    lost, and none that comes too late, is left out.
+    Their beginnings are all the shorter orders: no message that is lost is left out either.
     """
     found: list[tuple[Sent, ...]] = []
 
     def go_on(so_far: tuple[Sent, ...]) -> None:
-        following = [one for one in messages if so_far.count(one) < times]
-        if not following:
+        if len(so_far) == length:
             found.append(so_far)
-        for one in following:
-            go_on((*so_far, one))
+            return
+        for one in messages:
+            if so_far.count(one) < times:
+                go_on((*so_far, one))
 
     go_on(())
     return found

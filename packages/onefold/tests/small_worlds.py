@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from small_explorer import Explored, Joins, Leaves, World, explore, signature
+from small_explorer import Joins, Leaves, World, explore, signature
 from small_model import Sent
 
 from onefold.policy import Policy
@@ -84,12 +83,14 @@ WORLDS = (
         each("a", attempts=[1], incarnations=(1, 2)) + each("b", attempts=[1]),
         (*joining("a", "12"), Leaves("a", 1), Leaves("a", 2)),
     ),
-    World("two contents", PAIR, each(AB, contents="xy")),
+    World("two contents", PAIR, each(AB, attempts=[1], contents="xy")),
     World("three with two contents", LIST, each(ABC, [1], contents="xy"), lossy=True),
     World("without attempts", LIST, each(ABC, attempts=[None], contents="xy")),
     World("some without attempts", LIST, each(ABC, [1], [None, 1, 2], contents="xy"), by_hand=True),
-    World("two signatures", PAIR, also(each(AB), shape=2), lossy=True),
-    World("three with two signatures", LIST, also(each(ABC, attempts=[1]), shape=2), by_hand=True),
+    World("two signatures", PAIR, also(each(AB, attempts=[1]), shape=2), lossy=True),
+    World(
+        "three with two signatures", LIST, also(each(ABC, [1], [1]) + each("a", [2], [1]), shape=2)
+    ),
     World(
         "a signature given",
         replace(LIST, signature=signature(1)),
@@ -105,7 +106,7 @@ WORLDS = (
     World(
         "weight 0 and a NaN",
         replace(PAIR, on_nonfinite="skip"),
-        (*also(each(AB, attempts=[1]), weight=0), *each(AB, attempts=[2])),
+        also(each(AB, [1], [1]), weight=0) + also(each(AB, [1], [2]), nonfinite=True),
         by_hand=True,
     ),
     World("another run", PAIR, also(also(each(AB, [1]), run="other"), run="run")),
@@ -116,11 +117,12 @@ WORLDS = (
         "all at once",
         late(AB, 1),
         (
-            *each(AB, [1], [1, 2], [1, 2]),
-            *(one._replace(shape=2) for one in each(AB, [1], [1])),
-            *(one._replace(weight=0) for one in each(AB, [1], [2])),
+            *each("a", [1], [1, 2], [1, 2]),
+            *each("b", [1], [1]),
+            Sent("a", 1, 3, 1, shape=2),
+            Sent("b", 1, 2, weight=0),
         ),
-        joining(AB, "1") + leaving(AB),
+        joining("a") + leaving("a"),
         by_hand=True,
         lossy=True,
     ),
@@ -136,28 +138,62 @@ LARGER = (
         joining(AB, "12") + leaving(AB),
     ),
 )
+SIZES = {
+    "a list of names": (1_225, 15_260, 560),
+    "a list, one step at a time": (341, 4_172, 80),
+    "closed by hand": (2_809, 36_464, 2_756),
+    "by hand, one step at a time": (1_457, 18_212, 728),
+    "a deadline, two of three": (2_157, 28_833, 792),
+    "two steps to a deadline": (676, 5_044, 312),
+    "joined": (1_225, 15_260, 560),
+    "the first three": (81, 504, 18),
+    "lost numbers": (400, 4_000, 160),
+    "comings": (1_672, 15_774, 726),
+    "comings and goings": (596, 5_144, 376),
+    "the first two": (422, 4_412, 192),
+    "a list, and goings": (1_808, 16_938, 666),
+    "incarnations": (1_681, 28_208, 1_312),
+    "three with incarnations": (559, 10_278, 216),
+    "lives": (1_774, 18_816, 1_076),
+    "two contents": (169, 1_456, 104),
+    "three with two contents": (280, 3_856, 64),
+    "without attempts": (1_225, 15_260, 560),
+    "some without attempts": (685, 12_672, 342),
+    "two signatures": (1_248, 12_472, 416),
+    "three with two signatures": (321, 2_616, 48),
+    "a signature given": (235, 3_028, 208),
+    "a NaN, reject": (235, 3_028, 208),
+    "a NaN, skip": (152, 1_948, 124),
+    "a NaN, propagate": (249, 3_112, 124),
+    "weight 0": (1_225, 15_260, 560),
+    "weight 0 and a NaN": (34, 296, 24),
+    "another run": (29, 480, 16),
+    "a stranger": (338, 4_940, 208),
+    "three steps": (217, 1_500, 198),
+    "three steps, four attempts": (441, 5_704, 412),
+    "all at once": (991, 11_638, 744),
+}
+"""Of each world: how many states, transitions and closings of a step it has."""
+
 BY_NAME = {world.name: world for world in (*WORLDS, *LARGER)}
 
 
 def main(names: Sequence[str]) -> None:
-    """Explore the worlds of these names, or all, and print how large they are."""
-    whole = Explored()
+    """Explore the worlds of these names, or all but the larger, and say how large they are."""
+    together = [0, 0, 0]
     for world in [BY_NAME[name] for name in names] or WORLDS:
-        begun = time.process_time()
-        one = explore(world)
-        seconds = time.process_time() - begun
-        print(
-            f"{world.name:<32}{one.states:>9,} states{one.transitions:>11,} transitions"
-            f"{one.steps_closed:>9,} closings{seconds:>8.1f} s",
-            flush=True,
-        )
-        whole.states += one.states
-        whole.transitions += one.transitions
-        whole.steps_closed += one.steps_closed
-    print(
-        f"{'together':<32}{whole.states:>9,} states{whole.transitions:>11,} transitions"
-        f"{whole.steps_closed:>9,} closings"
-    )
+        explored = explore(world)
+        together = [one + more for one, more in zip(together, explored.size, strict=True)]
+        say(world.name, explored.size)
+    say("together", together)
+
+
+def say(name: str, size: Sequence[int]) -> None:
+    """A line of the table."""
+    states, transitions, closings = size
+    sys.stdout.write(f"{name:<32}{states:>9,} states{transitions:>12,} transitions")
+    sys.stdout.write(f"{closings:>9,} closings\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 from pyarrow import flight
 from secured import BOUND_SECONDS, CERTIFICATES, TLS, Secured, serving
 
-from onefold.errors import InvalidInput, OverLimit, StagingFull
+from onefold.errors import GaveUp, InvalidInput, OverLimit, StagingFull
 from onefold.ledger import Joined
 from onefold.parts import encode, manifest_of
 from onefold.receipt import Receipt
@@ -64,11 +63,6 @@ class Sender:
         who = {name: getattr(self.putting, name) for name in names}
         command = Commit(**who, manifest=manifest_of(update, parts))
         return self.channel.act(command, Receipt, seconds=BOUND_SECONDS)
-
-    def put_whole(self, update: Update) -> Receipt:
-        command = dataclasses.replace(self.putting, manifest=manifest_of(update, ["0"]))
-        ((schema, batches),) = [(schema, list(batches)) for schema, batches in encode(update)]
-        return self.channel.put(command, (schema, batches), Receipt, seconds=BOUND_SECONDS)
 
 
 @pytest.fixture(params=["memory", "directory"])
@@ -176,11 +170,12 @@ class TestRoom:
         """A push for which there is no room goes on by itself once a step has closed."""
         update = Update.of(np.ones(1000))
         with serving(directory, limits=Limits(staged_bytes_max=22_000)) as secured:
-            a, b = secured.client("a"), secured.client("b")
+            a = secured.client("a")
             assert a.push(0, update).stands
             assert a.push(1, update).stands
-            with pytest.raises(StagingFull, match=r"worker 'b', step 1: .*staged_bytes_max"):
-                Sender(secured, "b").put_whole(dataclasses.replace(update, weight=2))
+            with pytest.raises(GaveUp, match=r"worker 'b', step 1: .*staged_bytes_max"):
+                secured.client("b", seconds=0.5).push(1, update)
+            b = secured.client("b")
             third = wait_in_thread(lambda: b.push(1, update))
             secured.aggregator.close(0)
             assert third.result().stands
@@ -250,6 +245,9 @@ class Stalled:
     """A client that stops in the middle of a part and stays."""
 
     def __init__(self, secured: Secured, putting: Put, update: Update, **tls: object) -> None:
+        assert secured.server._uploads is not None
+        self.uploads = secured.server._uploads
+        self.port = int(secured.server.address.rpartition(":")[2])
         self.flight = flight.FlightClient(
             secured.server.address, **tls, generic_options=[("grpc.use_local_subchannel_pool", 1)]
         )
@@ -259,10 +257,11 @@ class Stalled:
         self.writer.write_batch(next(batches))
 
     def go_away(self) -> None:
-        """Break the call off."""
-        self.answers = None
-        self.writer = None
-        self.flight.close()
+        """Lose the connection, without a word."""
+        (peer,) = {upload.peer for upload in self.uploads._going_on}
+        assert end_connection(peer, self.port)
+        with pytest.raises(pa.ArrowException):
+            self.writer.close()
 
 
 class TestStandingStill:
@@ -276,9 +275,8 @@ class TestStandingStill:
             putting = Put(joined.run, "a", joined.incarnation, 7, 1)
             options = {"tls_root_certs": (CERTIFICATES / "ca.pem").read_bytes()} if tls else {}
             stalled = Stalled(secured, putting, Update.of(np.ones(1 << 16)), **options)
+            uploads = stalled.uploads
             wait_until(lambda: secured.aggregator.status().received_bytes > 0, "the first batch")
-            uploads = secured.server._uploads
-            assert uploads is not None
             wait_until(lambda: not uploads._going_on, "the end of the upload")
             assert secured.aggregator.staged_bytes() == 0
             if directory is not None:
@@ -295,8 +293,7 @@ class TestStandingStill:
             b = secured.client("b", seconds=BOUND_SECONDS)
             waiting = wait_in_thread(lambda: b.pull(0))
             stalled = Stalled(secured, dataclasses.replace(putting, step=0), one(1))
-            uploads = secured.server._uploads
-            assert uploads is not None
+            uploads = stalled.uploads
             wait_until(lambda: uploads._going_on, "the upload")
             wait_until(lambda: not uploads._going_on, "its end")
             with pytest.raises(pa.ArrowException):
@@ -310,14 +307,13 @@ class TestStandingStill:
         with serving(directory, limits=Limits(uploads_per_worker_max=2)) as secured:
             a, b = Sender(secured, "a"), Sender(secured, "b")
             stalled = [Stalled(secured, a.putting, one(1)) for _ in range(2)]
-            uploads = secured.server._uploads
-            assert uploads is not None
+            uploads = stalled[0].uploads
             wait_until(lambda: len(uploads._going_on) == 2, "both uploads")
             with pytest.raises(StagingFull, match="uploads_per_worker_max"):
                 a.stage(one(1))
             assert b.stage(one(1))
             for each in stalled:
-                each.go_away()
+                each.writer.close()
             wait_until(lambda: not uploads._going_on, "their end")
             assert a.stage(one(1))
 
@@ -407,6 +403,10 @@ class TestUploads:
         assert uploads._on_their_way_bytes == 0
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
 class TestConnections:
     """Ending a connection by its two ends."""
 
@@ -426,7 +426,7 @@ class TestConnections:
             clients = [socket.create_connection((host, port)) for _ in range(2)]
             accepted = [listening.accept()[0] for _ in range(2)]
             meant = clients[0].getsockname()[1]
-            before = len(os.listdir("/dev/fd"))
+            before = open_descriptors()
             for peer, to in [
                 (f"{written}:{meant}", port + 1),
                 (f"{written}:1", port),
@@ -439,6 +439,6 @@ class TestConnections:
             assert clients[0].recv(1) == b""
             clients[1].send(b"x")
             assert accepted[1].recv(1) == b"x"
-            assert len(os.listdir("/dev/fd")) == before
+            assert open_descriptors() == before
             for each in (*clients, *accepted):
                 each.close()

@@ -231,10 +231,12 @@ def _tokens_of(values: object) -> tuple[Token, ...]:
     """The tokens that JSON values stand for; ValueError says what is wrong with them."""
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         raise ValueError(f'expected an object with "format": "{_FORMAT}"')
-    if values.get("version") != _VERSION or values.keys() != {"format", "version", "tokens"}:
+    version = values.get("version")
+    is_known = type(version) is int and version == _VERSION  # True and 1.0 are equal to 1
+    if not is_known or values.keys() != {"format", "version", "tokens"}:
         raise ValueError(
             f'expected "version": {_VERSION} and "tokens" beside the format, not '
-            f"{show(values.get('version'))} and {sorted(values)}"
+            f"{show(version)} and {sorted(values)}"
         )
     listed = values["tokens"]
     if not isinstance(listed, list):

@@ -37,7 +37,11 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
-_NOT_WHO_IT_SHOULD_BE = ("certificate verify failed", "Hostname Verification Check failed")
+_NOT_WHO_IT_SHOULD_BE = (
+    "certificate verify failed",
+    "is not in peer certificate",
+    "Hostname Verification Check failed",
+)
 """By these words gRPC says of a server, among other things, that another try will not help."""
 
 

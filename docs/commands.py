@@ -9,7 +9,17 @@ from pathlib import Path
 
 COMMANDS = {
     "onefold": (
-        *("", "serve", "run", "status", "token", "token new", "token list", "token revoke", "warmup"),
+        *(
+            "",
+            "serve",
+            "run",
+            "status",
+            "token",
+            "token new",
+            "token list",
+            "token revoke",
+            "warmup",
+        ),
         "simulate",
     ),
     "failuremap": (

@@ -208,7 +208,9 @@ class Attack:
             raise Broken(f"no answer within {ANSWER_SECONDS} s (seed {self.seed})") from error
 
     def _call(self, rng: Random, stream: int) -> bytes:
-        method = rng.choice((b"DoPut", b"DoPut", b"DoPut", b"DoAction", b"DoGet", rng.choice(VERBS)))
+        method = rng.choice(
+            (b"DoPut", b"DoPut", b"DoPut", b"DoAction", b"DoGet", rng.choice(VERBS))
+        )
         kind = rng.choice((b"", b"", b"", b"", b"application/grpc+json", b"text/html"))
         command = mutated_json(rng.choice(self._commands), rng)
         match method:

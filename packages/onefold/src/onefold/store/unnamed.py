@@ -56,12 +56,12 @@ class Unnamed:
     def take(self, step: int, worker: str, parts: Iterable[str]) -> set[str]:
         """As :meth:`of`, and from now on they are the caller's."""
         with self._lock:
-            return self._taken(self._of(step, worker), set(parts))
+            return self._taken([(step, worker), (step, None)], set(parts))
 
     def take_any(self, parts: Iterable[str]) -> set[str]:
         """As :meth:`take`, whoever sent them."""
         with self._lock:
-            return self._taken(self._sendings.values(), set(parts))
+            return self._taken(list(self._sendings), set(parts))
 
     def take_expired(self, now: float) -> set[str]:
         """The parts of whoever has not been heard of for long."""
@@ -94,12 +94,20 @@ class Unnamed:
         self._sendings[step, worker] = sending
         return sending
 
-    @staticmethod
-    def _taken(sendings: Iterable[_Sending], parts: set[str]) -> set[str]:
+    def _taken(self, senders: Iterable[tuple[int, str | None]], parts: set[str]) -> set[str]:
+        """What of ``parts`` these have sent; a sender who has nothing left here is forgotten.
+
+        Else every update would leave an entry for ten minutes: hundreds of thousands of them.
+        """
         taken: set[str] = set()
-        for sending in sendings:
+        for who in senders:
+            sending = self._sendings.get(who)
+            if sending is None:
+                continue
             taken |= sending.parts & parts
             sending.parts -= parts
+            if not sending.parts:
+                del self._sendings[who]
         return taken
 
     def _of(self, step: int, worker: str) -> list[_Sending]:

@@ -46,7 +46,8 @@ def read_part(path: Path) -> tuple[pa.Schema, list[pa.RecordBatch]]:
     except OSError as error:
         raise StoreError(f"the part {path.name} cannot be opened: {error}") from error
     damage = malformed(Damaged, f"the part {path.name} is damaged")
-    with source, damage, pa.ipc.open_file(source) as reader:
+    # Read as a buffer, which is a view: from a file Arrow has its own threads fetch the footer.
+    with source, damage, pa.ipc.open_file(source.read_buffer()) as reader:
         batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
         return reader.schema, batches
 

@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 COMMANDS = {
-    "onefold": ("", "serve", "run", "status", "warmup"),
+    "onefold": (
+        *("", "serve", "run", "status", "token", "token new", "token revoke", "token list"),
+        "warmup",
+    ),
     "failuremap": (
         *("", "list", "show", "render", "try", "verify", "export", "import", "split"),
         *("verify-split", "new", "doctor"),

@@ -9,18 +9,8 @@ from pathlib import Path
 
 COMMANDS = {
     "onefold": (
-        *(
-            "",
-            "serve",
-            "run",
-            "status",
-            "token",
-            "token new",
-            "token list",
-            "token revoke",
-            "warmup",
-        ),
-        "simulate",
+        *("", "serve", "run", "status", "token", "token new", "token revoke", "token list"),
+        *("warmup", "simulate"),
     ),
     "failuremap": (
         *("", "list", "show", "render", "try", "verify", "export", "import", "split"),

@@ -7,7 +7,7 @@ import math
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -391,6 +391,28 @@ class TestUploads:
                 kept.bytes = int(kept.bytes * generator.random())
         assert refused > 100
         assert taken > 1000
+
+    def test_what_ends_while_the_store_is_asked_is_counted(self) -> None:
+        """An answer that is older than a part does not let that part be forgotten."""
+
+        class Slow(Kept):
+            def staged_bytes(self) -> int:
+                answer = self.bytes
+                if self.asked == 1:
+                    self.bytes += 60
+                    ending.close()
+                self.asked += 1
+                return answer
+
+        clock, kept, ending = Clock(0.0), Slow(), ExitStack()
+        uploads = Uploads(Limits(staged_bytes_max=100), kept, clock)
+        ending.enter_context(uploads.admit("a", 7, "")).add(60)
+        clock.advance(2)
+        with uploads.admit("b", 7, "") as upload:
+            upload.add(10)
+            assert kept.asked == 2
+            with pytest.raises(StagingFull, match="with this one 110"):
+                upload.add(40)
 
     def test_nothing_is_left_of_who_has_gone(self) -> None:
         """A worker that ends, however it ends, leaves no entry behind."""

@@ -476,7 +476,7 @@ class Aggregator:
         step = closing.closed.step
         try:
             self._register.conclude(closing, self._reduced(closing))
-            self._store.discard(self._unnamed.take_step(step))
+            self._unnamed.end_step(step)
         except _SendAgain:
             return  # the step waits on; its worker learns of it in its own wait
         except OnefoldError as error:

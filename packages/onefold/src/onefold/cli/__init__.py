@@ -28,8 +28,8 @@ app = typer.Typer(
     "Train over several workers on this machine:\n"
     "  onefold run --workers 4 -- python train.py\n"
     "Serve workers on other machines:\n"
-    "  onefold serve DIRECTORY --workers 4 --listen 0.0.0.0:7000 --tokens tokens.json "
-    "--tls-cert server.pem --tls-key server.key",
+    "  onefold serve DIRECTORY --workers 4 --listen 0.0.0.0:7000 --tokens tokens.json \\\n"
+    "      --tls-cert server.pem --tls-key server.key",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -36,6 +36,8 @@ class Unnamed:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sendings: dict[tuple[int, str | None], _Sending] = {}  # the last heard of comes last
+        # What is counted: of some minutes' sendings, most of them committed, only these few.
+        self._waiting: dict[str | None, dict[int, _Sending]] = {}
 
     def hear(self, step: int, worker: str | None, now: float) -> None:
         """Note a sign of life of who sends; ``worker`` is None where nobody said who."""
@@ -46,7 +48,9 @@ class Unnamed:
     def add(self, step: int, worker: str | None, parts: Iterable[str], now: float) -> None:
         """Note parts that have come, or that were taken and not committed."""
         with self._lock:
-            self._heard(step, worker, now).parts.update(parts)
+            sending = self._heard(step, worker, now)
+            sending.parts.update(parts)
+            self._waiting.setdefault(worker, {})[step] = sending
 
     def of(self, step: int, worker: str, parts: Iterable[str]) -> set[str]:
         """Which of ``parts`` came from a worker for a step, or from nobody in particular."""
@@ -70,23 +74,30 @@ class Unnamed:
             for who, sending in list(self._expired(now)):
                 taken |= sending.parts
                 del self._sendings[who]
+                self._waiting.get(who[1], {}).pop(who[0], None)
             return taken
 
     def count(self, worker: str) -> int:
-        """How many parts of a worker there are."""
+        """How many parts of a worker there are, for steps that are not over."""
         with self._lock:
-            return sum(len(s.parts) for (_, who), s in self._sendings.items() if who == worker)
+            waiting = self._waiting.get(worker, {})
+            for step in [step for step, sending in waiting.items() if not sending.parts]:
+                del waiting[step]
+            return sum(len(sending.parts) for sending in waiting.values())
 
-    def take_step(self, step: int) -> set[str]:
-        """The parts of a step that is over, whoever sent them."""
+    def end_step(self, step: int) -> None:
+        """Parts for a step are not counted any more: it has closed, and the store dropped them.
+
+        They stay known, so that a commit that comes too late is told that it does.
+        """
         with self._lock:
-            whose = [who for who in self._sendings if who[0] == step]
-            return set().union(*(self._sendings.pop(who).parts for who in whose))
+            for waiting in self._waiting.values():
+                waiting.pop(step, None)
 
     def clear(self) -> None:
         """Forget all, as when the store has been opened again and swept."""
         with self._lock:
-            self._sendings = {}
+            self._sendings, self._waiting = {}, {}
 
     def _heard(self, step: int, worker: str | None, now: float) -> _Sending:
         sending = self._sendings.pop((step, worker), None) or _Sending(now)

@@ -12,6 +12,7 @@ from pyarrow import flight
 
 from onefold.checks import show
 from onefold.errors import InvalidInput
+from onefold.parts import check_part_schema
 from onefold.wire import (
     Command,
     Get,
@@ -115,6 +116,7 @@ class FlightChannel:
         ticket = flight.Ticket(encode_command(command))
         with self._errors():
             reader = self._flight.do_get(ticket, _timeout(seconds))
+            check_part_schema(reader.schema)
             for chunk in reader:
                 yield chunk.data
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from onefold.errors import OnefoldError, ProtocolError
-from onefold.parts import malformed
+from onefold.parts import check_part_schema, malformed
 from onefold.server.dispatch import Dispatcher
 from onefold.wire import Get, Put, decode_command, encode_answer, encode_failure, verb_of
 
@@ -35,12 +35,13 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
     ) -> None:
         """A part of an update, or the whole of a small one."""
         with _as_flight_errors():
+            with malformed(ProtocolError, "this is no Arrow stream of a part"):
+                schema = reader.schema
+                check_part_schema(schema)  # what has another one is not read to its end, either
             try:
                 command = decode_command(descriptor.command)
                 if not isinstance(command, Put):
                     raise ProtocolError(f"{verb_of(command)!r} does not go by DoPut")
-                with malformed(ProtocolError, "this is no Arrow stream of a part"):
-                    schema = reader.schema
                 answer = self._dispatcher.put(command, schema, _batches(reader, context))
             finally:
                 for _ in reader:

@@ -13,6 +13,7 @@ from pyarrow import flight
 from onefold.checks import show
 from onefold.client.credentials import Credentials
 from onefold.errors import InvalidInput, Unauthenticated
+from onefold.parts import check_part_schema
 from onefold.wire import (
     Command,
     Get,
@@ -129,6 +130,7 @@ class FlightChannel:
         ticket = flight.Ticket(encode_command(command))
         with self._errors():
             reader = self._flight.do_get(ticket, self._options(seconds))
+            check_part_schema(reader.schema)
             for chunk in reader:
                 yield chunk.data
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from onefold.errors import ProtocolError
 from onefold.update import DTYPES, Array, Sparse, Tensor, TensorSpec, Update, flat_slice
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "PART_BYTES_MAX",
     "PartWriter",
     "Row",
+    "check_part_schema",
     "chunk_rows",
     "encode",
     "part_schema",
@@ -92,6 +95,24 @@ def part_schema(kind: str, dtype: str) -> pa.Schema:
         fields.append(pa.field("coordinates", _list_type(pa.int64()), False))
     fields.append(pa.field("values", _list_type(_arrow_type(dtype)), False))
     return pa.schema(fields)
+
+
+def check_part_schema(schema: pa.Schema) -> None:
+    """Refuse a schema that no part has, before anything is read by it.
+
+    Whoever reads batches that another process sends asks this first: of types that parts do not
+    have (dictionaries foremost) Arrow's own reader may not stand every order of messages.
+
+    Raises:
+        ProtocolError: It is not the schema of any part.
+    """
+    if not any(schema == known for known in _part_schemas()):
+        raise ProtocolError("the schema of this stream is not that of a part")
+
+
+@functools.cache
+def _part_schemas() -> tuple[pa.Schema, ...]:
+    return tuple(part_schema(kind, dtype) for kind in ("dense", "sparse") for dtype in DTYPES)
 
 
 def encode(update: Update) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:

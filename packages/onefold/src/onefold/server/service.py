@@ -24,7 +24,7 @@ from onefold.errors import (
     StoreError,
     Unauthenticated,
 )
-from onefold.parts import malformed
+from onefold.parts import check_part_schema, malformed
 from onefold.receipt import Receipt
 from onefold.server.dispatch import Dispatcher
 from onefold.server.identity import check_allowed
@@ -118,6 +118,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
         try:
             with malformed(ProtocolError, "this is no Arrow stream of a part"):
                 schema = incoming.reader.schema
+                check_part_schema(schema)  # what has another one is not read to its end, either
             return self._dispatcher.put(command, schema, incoming.batches())
         except (OverLimit, StagingFull):
             raise  # who sends too much is not listened to any longer

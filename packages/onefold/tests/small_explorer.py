@@ -3,9 +3,10 @@
 A world is a policy and the events that may happen: messages, joins, leaves, closings, losses, the
 passing of time. From each state each of them happens, so what is gone through is every order, every
 repetition (an event stays possible after it has happened) and every loss (it may never happen). A
-state is gone through once, however many ways lead to it; what the ledger does depends on its state
-alone, so that is enough. (States that differ in nothing but when what stands arrived are one state;
-``test_small_systems`` goes all ways of the smallest worlds apart.) Breadth first, so the way that is told of a disagreement is a shortest.
+state is gone through once, however many ways lead to it, since what the ledger does depends on its
+state alone. States that differ in nothing but when what stands arrived are taken for one; in
+``test_small_systems`` all ways through the smallest worlds are gone apart. Breadth first, so the
+way that is told of a disagreement is a shortest.
 
 After every change the ledger is rebuilt from what a store kept of it, and goes on as what was
 rebuilt: there is no state at which a restart has not been tried.

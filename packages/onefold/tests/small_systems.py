@@ -7,6 +7,7 @@ sums is compared bit by bit with Fractions.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -323,3 +324,21 @@ def sequences(messages: Sequence[Sent], times: int, length: int) -> list[tuple[S
 
     go_on(())
     return found
+
+
+def main() -> None:
+    """Go through every order of four messages that come twice each, in both systems."""
+    policy = Policy(roster=["a", "b"])
+    for system in (InProcess, Dispatched):
+        for steps, attempts, is_sparse in (([1], [1, 2], True), ([1, 2], [1], False)):
+            messages = [Sent(w, s, a, 1) for w in "ab" for s in steps for a in attempts]
+            orders = sequences(messages, times=2, length=8)
+            for order in orders:
+                drive(system(policy, is_sparse=is_sparse), policy, order)
+            what = f"{len(steps)} steps, {len(attempts)} attempts, {len(orders)} orders"
+            sys.stdout.write(f"{system.__name__}: {what}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -182,8 +182,8 @@ class Attack:
         self._send(data, rng, kept)
         return 1
 
-    def _calls(self, rng: Random, kept: list[socket.socket]) -> int:
-        """Calls as gRPC has them, of whatever is in them; each is waited for, or cut in the middle."""
+    def _calls(self, rng: Random, _kept: list[socket.socket]) -> int:
+        """Calls as gRPC has them, of whatever is in them; each is waited for, or cut off."""
         count, answered = rng.choice((1, 8, 16)), 0
         with contextlib.suppress(ConnectionError), self._connected() as connection:
             connection.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0, b""))

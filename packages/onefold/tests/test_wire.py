@@ -386,9 +386,8 @@ def test_only_what_may_be_null_may_be_null(decode: Decode, data: bytes) -> None:
     optional |= {"highest_closed", "missing", "deadline_at", "problem", "receipt", "coordinate"}
     optional.add("size")
     if "verb" in value:
-        optional = {"pull": {"attempt"}, "put": {"manifest"}, "join": {"after"}}.get(
-            value["verb"], set()
-        )
+        nulls = {"pull": {"attempt"}, "put": {"manifest"}, "join": {"after"}}
+        optional = nulls.get(value["verb"], set())
     elif value.get("answer") in ("joined", "behind"):
         optional -= {"incarnation"}
     elif value.get("error") == "Refused":

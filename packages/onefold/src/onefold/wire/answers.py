@@ -91,7 +91,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def _shallow(value: StepClosed | Contributor | Excluded) -> dict[str, object]:
-    """The fields by their names; ``asdict`` copies each value deeply and takes ten times as long."""
+    """The fields by name; ``asdict`` copies each value deeply, and takes ten times as long."""
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 

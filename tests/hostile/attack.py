@@ -90,14 +90,15 @@ class Attack:
             for _ in range(size):
                 way = rng.choice(_WAYS)
                 self.done[way.__name__.strip("_")] += way(self, rng, kept)
+            for connection in kept:
+                connection.close()
+            self._serves()
+        except (onefold.OnefoldError, OSError, Broken, AssertionError) as error:
+            again = f"--seed {self.seed} --first {number} --batches 1"
+            raise Broken(f"in batch {number} ({again}): {error!r}") from error
         finally:
             for connection in kept:
                 connection.close()
-        try:
-            self._serves()
-        except (onefold.OnefoldError, AssertionError) as error:
-            again = f"--seed {self.seed} --first {number} --batches 1"
-            raise Broken(f"after batch {number} ({again}): {error!r}") from error
 
     def memory_bytes(self) -> int:
         """The server's anonymous memory."""
@@ -205,7 +206,7 @@ class Attack:
         try:
             return http2.ended(connection, stream, beyond)
         except TimeoutError as error:
-            raise Broken(f"no answer within {ANSWER_SECONDS} s (seed {self.seed})") from error
+            raise Broken(f"a call has no answer within {ANSWER_SECONDS} s") from error
 
     def _call(self, rng: Random, stream: int) -> bytes:
         method = rng.choice(

@@ -102,9 +102,10 @@ def flight_data(command: bytes, stream: bytes) -> list[list[tuple[int, bytes | i
 
 
 def ended(connection: socket.socket, stream: int, data: bytes) -> tuple[bool, bytes]:
-    """Read until the other side has ended a stream; False if it ended the connection instead.
+    """Read until the other side has ended a stream; False if it has reset it, or the connection.
 
-    Returns also what was read beyond.
+    After a reset gRPC may answer nothing more on the same connection. Returns also what was read
+    beyond.
     """
     while True:
         while len(data) >= 9:
@@ -114,10 +115,9 @@ def ended(connection: socket.socket, stream: int, data: bytes) -> tuple[bool, by
             kind, flags = data[3], data[4]
             number = int.from_bytes(data[5:9], "big") & 0x7FFFFFFF
             data = data[9 + size :]
-            if kind == GOAWAY:
+            if kind == GOAWAY or (kind == RST_STREAM and number == stream):
                 return False, b""
-            is_end = kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM)
-            if is_end and number == stream:
+            if kind in (DATA, HEADERS) and flags & END_STREAM and number == stream:
                 return True, data
         more = connection.recv(1 << 16)
         if not more:

@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -29,7 +30,9 @@ _MEMORY = Path("/dev/shm")
 """What reaches the disk is the model's business, so the files may lie in memory."""
 
 
-def one_run(seed: int, kind: type[Run | ServerRun] = Run) -> tuple[Counter[str], str]:
+def one_run(
+    seed: int, kind: Callable[[int, Path], Run | ServerRun] = Run
+) -> tuple[Counter[str], str]:
     """What happened in the run of a seed, and what went wrong, if anything did."""
     base = Path(tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None))
     run = kind(seed, base)

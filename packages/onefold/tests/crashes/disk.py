@@ -224,7 +224,7 @@ class Disk(StruckFiles):
         data = file.content
         if file.synced or not data:
             return data
-        match rng.choice(["whole", "cut", "empty", "zeros", "zeros", "garbage"]):
+        match rng.choice(["whole", "cut", "empty", "one block", "one block", "zeros", "garbage"]):
             case "whole":
                 return data
             case "cut":
@@ -233,6 +233,12 @@ class Disk(StruckFiles):
             case "empty":
                 self.losses["empty files"] += 1
                 return b""
+            case "one block":
+                self.losses["files without a block"] += 1
+                size = rng.choice([64, 64, _BLOCK])  # persistent memory has lines, not sectors
+                start = rng.randrange(0, len(data), size)
+                stop = min(start + size, len(data))
+                return data[:start] + bytes(stop - start) + data[stop:]
             case "garbage":
                 self.losses["garbage files"] += 1
                 return rng.randbytes(len(data))

@@ -16,6 +16,9 @@ __all__ = ["Wrong", "bits_of", "check_sum", "some_update"]
 
 _VALUES = (1.0, -1.0, 0.1, 3e38, -3e38, 1e-45, 2.0**-30, 16777217.0, -0.0)
 
+_SIZE = 320
+"""Enough that the numbers of a part lie in several blocks of a disk."""
+
 
 class Wrong(AssertionError):
     """A promise was broken; the message says which."""
@@ -26,7 +29,9 @@ def some_update(rng: Random, names: Sequence[str]) -> Update:
     tensors: dict[str, Tensor] = {}
     for name in names:
         if name == "dense":
-            values = [rng.choice(_VALUES) * rng.choice([1, rng.random()]) for _ in range(4)]
+            values = [
+                rng.choice(_VALUES) * rng.choice([1, rng.random()]) for _ in range(_SIZE // 2)
+            ]
             tensors[name] = np.array(values, np.float32)
         elif name == "sparse":
             count = rng.randrange(4)
@@ -34,7 +39,8 @@ def some_update(rng: Random, names: Sequence[str]) -> Update:
             at = [rng.randrange(3) for _ in range(count)]
             tensors[name] = Sparse(np.array(at, np.int64), np.array(values, np.float64))
         else:
-            tensors[name] = np.array([rng.randrange(-9, 9) for _ in range(3)], np.int64)
+            whole = [rng.randrange(-9, 9) for _ in range(_SIZE)]
+            tensors[name] = np.array(whole, np.int64)
     return Update(tensors, rng.randint(1, 5))
 
 

@@ -110,22 +110,25 @@ class Run:
         self.aggregator = Aggregator(self.disk.root, self.policy, clock=Clock())
         self.aggregator._store.files = disk = self.disk
         try:
-            self.aggregator.open()
-            self._check()
-            use()
-        except Crash:
-            self.counts["crashes within " + disk.done[-1].split(" ")[0]] += 1
-        if not disk.dead:
-            self.aggregator.shutdown()
-        if next_root is not None:
-            self._cut(next_root)
-        self.aggregator._store.close()
-        disk.bury()
+            try:
+                self.aggregator.open()
+                self._check()
+                use()
+            except Crash:
+                self.counts["crashes within " + disk.done[-1].split(" ")[0]] += 1
+            if not disk.dead:
+                self.aggregator.shutdown()
+            if next_root is not None:
+                self._cut(next_root)
+        finally:
+            disk.dead = True
+            self.aggregator._store.close()
+            disk.bury()
 
     def _strike(self):  # type: ignore[no-untyped-def]
         """Where the next life is to end: at an operation, or else between calls."""
-        of = self.rng.choice(["", "", "commit", "sync", "rename"])
-        at = self.rng.choice([None, self.rng.randint(1, 10), self.rng.randint(1, 150)])
+        of = self.rng.choice(["", "", "commit", "sync", "rename", "write manifest", "remove"])
+        at = self.rng.choice([None, *(self.rng.randint(1, most) for most in (4, 10, 10, 60))])
         when = self.rng.choice(["before", "within", "within", "after"])
         left = [at]
 

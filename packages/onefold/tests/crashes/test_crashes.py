@@ -9,6 +9,8 @@ from random import Random
 import pytest
 from crash import one_run, one_server_run
 from disk import Disk
+from model import Run
+from planted import PLANTED
 from struck import Blow, Crash
 
 from onefold.aggregator import Aggregator
@@ -16,6 +18,8 @@ from onefold.policy import Policy
 
 SEED = 5000
 CHUNK = 10
+PLANTED_SEED = 9000
+PLANTED_RUNS = 100
 
 
 @pytest.mark.parametrize("first", range(SEED, SEED + 100, CHUNK))
@@ -70,3 +74,15 @@ def test_a_server_that_is_killed_at_any_instant_goes_on(seed: int) -> None:
     counts, wrong = one_server_run(seed)
     assert not wrong, f"crash.py --seed {seed} --runs 0 --servers 1\n{wrong}"
     assert counts["server kills"] > 1
+
+
+@pytest.mark.parametrize("bug", sorted(PLANTED))
+def test_the_model_finds_what_is_planted(bug: str) -> None:
+    """Each of these bugs breaks a promise within so many runs, or the model could not find any."""
+    disk, plant = PLANTED[bug]
+    for seed in range(PLANTED_SEED, PLANTED_SEED + PLANTED_RUNS):
+        with plant():
+            _, wrong = one_run(seed, lambda seed, base: Run(seed, base, disk))
+        if wrong:
+            return
+    pytest.fail(f"{bug}: not found in {PLANTED_RUNS} runs")

@@ -9,7 +9,7 @@ FUZZ_INSTALLED := $(VENV)/.installed-fuzz
 PROJECTS := $(wildcard packages/*/pyproject.toml)
 SOURCES := packages examples $(wildcard benchmarks)
 
-.PHONY: help setup demo test verify simulate crash fuzz fuzz-exact bench load lint format docs clean
+.PHONY: help setup demo test verify simulate crash fuzz fuzz-exact bench bench-server load lint format docs clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
@@ -43,11 +43,14 @@ bench: $(BENCH_INSTALLED) ## Measure the kernels beside their peers, rewrite ben
 simulate: $(INSTALLED) ## Run ten thousand simulated runs in which everything fails (SEEDS=10000 SEED=0)
 	$(BIN)/onefold simulate --seeds $(or $(SEEDS),10000) --seed $(or $(SEED),0)
 
-crash: $(INSTALLED) ## Cut the power of a thousand runs, kill real servers, check what was promised (RUNS=1000 SEED=0)
-	$(BIN)/python packages/onefold/tests/crashes/crash.py --runs $(or $(RUNS),1000) --seed $(or $(SEED),0)
+crash: $(INSTALLED) ## Cut the power of a thousand runs, kill real servers, check what was promised (RUNS=1000 SERVERS=40 SEED=)
+	$(BIN)/python packages/onefold/tests/crashes/crash.py --runs $(or $(RUNS),1000) --servers $(or $(SERVERS),40) $(if $(SEED),--seed $(SEED))
 
 fuzz: $(FUZZ_INSTALLED) ## Feed hostile input to whatever parses, and to a server, for an hour (SECONDS=3600)
 	$(BIN)/python tests/hostile/fuzz.py --seconds $(or $(SECONDS),3600)
+
+bench-server: $(BENCH_INSTALLED) ## Measure the server beside raw Flight and files, rewrite benchmarks/server.md (SERVER=--help)
+	$(BIN)/python -m benchmarks.server $(SERVER)
 
 load: $(BENCH_INSTALLED) ## Load a server with 64 workers for two minutes, rewrite benchmarks/load.md (LOAD=--help)
 	$(BIN)/python -m benchmarks.load $(LOAD)

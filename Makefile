@@ -12,7 +12,7 @@ SOURCES := packages examples $(wildcard benchmarks)
 .PHONY: help setup demo test verify simulate crash fuzz fuzz-exact bench bench-server load lint format docs clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 setup: $(INSTALLED) ## Create .venv with everything that the tests and the demo need
 

@@ -91,7 +91,7 @@ def run_child(name: str, seconds: float, keep: Path) -> Result:
     program = [str(HERE / "attack.py")] if name == SERVER else [__file__, "--child", name]
     start = time.monotonic()
     with log.open("wb") as out:
-        done = subprocess.run(  # noqa: S603 - ourselves
+        done = subprocess.run(
             [sys.executable, *program, "--seconds", str(seconds), "--keep", str(keep)],
             stdout=out,
             stderr=subprocess.STDOUT,

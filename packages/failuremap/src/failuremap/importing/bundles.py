@@ -67,24 +67,26 @@ def _files(content: bytes, name: str) -> dict[str, bytes]:
     """The files of the one folder in the zip, by name."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as bundle:
-            entries = bundle.infolist()
-            if len(entries) > FILES_MAX or sum(e.file_size for e in entries) > BYTES_MAX:
-                raise ImportFailure(
-                    f"{name}: expected at most {FILES_MAX} files and {BYTES_MAX} bytes"
-                )
-            files = {}
-            for entry in entries:
-                found = _NAME.fullmatch(entry.filename)
-                if found is None or found[1] in files or entry.compress_type not in _PACKINGS:
-                    raise ImportFailure(f"{name}: unexpected file {entry.filename!r}")
-                with bundle.open(entry) as opened:
-                    files[found[1]] = opened.read(BYTES_MAX + 1)
-                if len(files[found[1]]) != entry.file_size:
-                    raise ImportFailure(f"{name}: {entry.filename!r} has not the size it states")
+            return _unpacked(bundle, name)
     except ImportFailure:
         raise
     except _BROKEN as error:
         raise ImportFailure(f"{name}: not a zip that can be read: {error}") from None
+
+
+def _unpacked(bundle: zipfile.ZipFile, name: str) -> dict[str, bytes]:
+    entries = bundle.infolist()
+    if len(entries) > FILES_MAX or sum(e.file_size for e in entries) > BYTES_MAX:
+        raise ImportFailure(f"{name}: expected at most {FILES_MAX} files and {BYTES_MAX} bytes")
+    files: dict[str, bytes] = {}
+    for entry in entries:
+        found = _NAME.fullmatch(entry.filename)
+        if found is None or found[1] in files or entry.compress_type not in _PACKINGS:
+            raise ImportFailure(f"{name}: unexpected file {entry.filename!r}")
+        with bundle.open(entry) as opened:
+            files[found[1]] = opened.read(BYTES_MAX + 1)
+        if len(files[found[1]]) != entry.file_size:
+            raise ImportFailure(f"{name}: {entry.filename!r} has not the size it states")
     return files
 
 

@@ -183,8 +183,8 @@ class Attack:
         self._send(data, rng, kept)
         return 1
 
-    def _calls(self, rng: Random, _kept: list[socket.socket]) -> int:
-        """Calls as gRPC has them, of whatever is in them; each is waited for, or cut off."""
+    def _calls(self, rng: Random, _: list[socket.socket]) -> int:
+        """Calls as gRPC has them, of anything; each is waited for, or cut in the middle."""
         count, answered = rng.choice((1, 8, 16)), 0
         with contextlib.suppress(ConnectionError), self._connected() as connection:
             connection.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0, b""))
@@ -214,6 +214,8 @@ class Attack:
         )
         kind = rng.choice((b"", b"", b"", b"", b"application/grpc+json", b"text/html"))
         command = mutated_json(rng.choice(self._commands), rng)
+        if _is_valid(command):
+            command = command[:-1]
         match method:
             case b"DoAction":
                 messages = [http2.proto((1, b"join"), (2, command))]
@@ -255,6 +257,13 @@ class Attack:
                     for number, value in made[at]
                 ]
         return [http2.proto(*fields) for fields in made]
+
+
+def _is_valid(command: bytes) -> bool:
+    """Whether it may do what it says: without authentication anybody can join as a worker."""
+    with contextlib.suppress(onefold.OnefoldError):
+        return isinstance(wire.decode_command(command), wire.Join | wire.Leave)
+    return False
 
 
 def _check_clean(status: RunStatus) -> None:

@@ -1,1 +1,1 @@
-"""That this file lies here makes ``mutations``, ``target`` and the targets importable."""
+"""That this file lies here makes ``target``, ``mutations`` and the others importable from tests."""

@@ -160,7 +160,7 @@ def _change_bytes(changed: bytearray, rng: Random) -> None:
 
 
 def mutated_text(data: bytes, rng: Random) -> bytes:
-    """As :func:`mutated_bytes`, and with words that are trouble, added or in place of others."""
+    """As :func:`mutated_bytes`, and with troublesome words put in, or in the place of others."""
     if rng.random() < 0.3:
         return mutated_bytes(data, rng)
     text = data.decode(errors="surrogateescape")

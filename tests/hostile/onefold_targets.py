@@ -208,7 +208,7 @@ def _manifest_and_batches(data: bytes) -> tuple[Manifest, list[pa.RecordBatch]]:
 
 
 def _batches(content: bytes) -> Iterator[pa.RecordBatch]:
-    """As the server reads them; too little memory is refused too."""
+    """As the server reads them, to whom a size for which there is no memory is an error, too."""
     try:
         with malformed(ProtocolError, "no stream"), pa.ipc.open_stream(content) as reader:
             for batch in reader:
@@ -221,7 +221,7 @@ def _batches(content: bytes) -> Iterator[pa.RecordBatch]:
 def _contribute(aggregator: Aggregator, stated: bytes, content: bytes) -> int | None:
     """Stage and commit as a server does; the step for which it counts, if any.
 
-    The digest is right where it can be.
+    The digest is right where it can be, so that all else is looked at.
     """
     manifest = _manifest(stated)
     with suppress(ProtocolError):
@@ -279,7 +279,7 @@ def _scratch() -> Path:
 
 
 _STEPS = (3, 4)
-"""For the first another worker has sent an update; what does not fit it may go to the second."""
+"""For the first another worker has sent an update; what does not go with it goes to the second."""
 _KEPT: list[Aggregator] = []
 
 

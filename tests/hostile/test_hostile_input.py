@@ -95,7 +95,7 @@ class TestFound:
             wire.decode_command(with_manifest({"shape": [2**63] * 500_000}))
 
     def test_what_can_just_be_read_can_be_refused(self) -> None:
-        """Lists nested so deep that they can be read here, but not shown in a message."""
+        """Lists nested so deep that they can be read here, and not shown further in."""
         receipt = json.loads(wire.encode_answer(onefold_targets._RECEIPT))
         joined = json.loads(wire.encode_answer(onefold_targets._ANSWERS[0]))
         for depth in range(900, 1000):
@@ -110,7 +110,7 @@ class TestFound:
 
     @pytest.mark.parametrize("entries", [2**36, 2**54])
     def test_a_client_has_no_memory_for_what_a_server_states(self, entries: int) -> None:
-        """It is an error of ours that names the tensor; if there is memory, it is not touched."""
+        """It is an error of ours that names the tensor; or memory is had, and not touched."""
         tensor = TENSOR | {"kind": "sparse", "shape": [None, 8], "entries": entries}
         stated = {"tensors": [tensor], "weight": 1, "digest": "0" * 32, "parts": []}
         with pytest.raises(TransportError, match="'w'"):

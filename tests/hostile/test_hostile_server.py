@@ -39,9 +39,7 @@ def test_it_serves_as_before(tmp_path: Path) -> None:
 
     Nothing stays staged, and memory is as it was.
     """
-    seed = 5
-    print(f"seed {seed}")  # noqa: T201 # shown where the test fails
-    with Attack(seed, tmp_path).running() as victim:
+    with Attack(5, tmp_path).running() as victim:
         for number in range(6):
             victim.batch(number, size=20)
     assert victim.done.keys() == {"garbage", "frames", "headers", "calls"}

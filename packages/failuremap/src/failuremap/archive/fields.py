@@ -88,7 +88,7 @@ def read_toml(file: Path) -> Table:
 
 
 def _has_endless_integer(content: object) -> bool:
-    """Whether there is an integer that Python refuses to print, as hexadecimal ones may be."""
+    """Whether there is an integer too long for Python to print; hexadecimal ones can be."""
     pending = [content]
     while pending:
         value = pending.pop()

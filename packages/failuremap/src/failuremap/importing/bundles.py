@@ -67,14 +67,14 @@ def _files(content: bytes, name: str) -> dict[str, bytes]:
     """The files of the one folder in the zip, by name."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as bundle:
-            return _read(bundle, name)
-    except ImportFailure:  # which is a ValueError
+            return _unpacked(bundle, name)
+    except ImportFailure:
         raise
     except _BROKEN as error:
         raise ImportFailure(f"{name}: not a zip that can be read: {error}") from None
 
 
-def _read(bundle: zipfile.ZipFile, name: str) -> dict[str, bytes]:
+def _unpacked(bundle: zipfile.ZipFile, name: str) -> dict[str, bytes]:
     entries = bundle.infolist()
     if len(entries) > FILES_MAX or sum(e.file_size for e in entries) > BYTES_MAX:
         raise ImportFailure(f"{name}: expected at most {FILES_MAX} files and {BYTES_MAX} bytes")

@@ -56,6 +56,19 @@ def test_a_flipped_bit_of_the_ledger_is_told_or_harmless(
         assert verdict == "harmless" or "ledger.sqlite" in verdict, (at, bit, verdict)
 
 
+def test_a_flipped_bit_of_the_tables_definition_is_told(
+    whole: Path, before: Known, tmp_path: Path
+) -> None:
+    """Also one that turns text into bytes, which do not compare with text."""
+    rng = Random(SEED)
+    data = (whole / "ledger.sqlite").read_bytes()
+    names = [data.index(text) for text in (b"tabletotaltotal", b"contribution_insert")]
+    for at in [name - back for name in names for back in range(-12, 12)]:
+        damage = flipped("ledger.sqlite", at, rng.randrange(3))
+        verdict = judged(whole, tmp_path / "copy", damage, before)
+        assert verdict == "harmless" or "ledger.sqlite" in verdict, (at, verdict)
+
+
 def aggregate_files(whole: Path) -> list[str]:
     return sorted(str(p.relative_to(whole)) for p in (whole / "aggregates/1").iterdir())
 

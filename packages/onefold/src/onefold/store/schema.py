@@ -242,9 +242,8 @@ def _xor(left: str, right: str) -> str:
 
 
 def _objects(database: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    return sorted(
-        database.execute("select type, name, tbl_name, coalesce(sql, '') from sqlite_master")
-    )
+    objects = database.execute("select type, name, tbl_name, coalesce(sql, '') from sqlite_master")
+    return sorted(objects, key=repr)  # of any type, where the file is damaged
 
 
 def _expected_objects() -> list[tuple[Any, ...]]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -100,6 +101,13 @@ class Disk(StruckFiles):
             log_before=_content(root / LOG),
             log_synced=len(_content(root / LOG)),
         )
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """Some runs have SQLite checkpoint by itself, within commits, and not after 1000 pages."""
+        connection = super().connect(path)
+        if self.rng.random() < 0.4:
+            connection.execute(f"pragma wal_autocheckpoint = {self.rng.randint(1, 8)}")
+        return connection
 
     # Keeping the record.
 

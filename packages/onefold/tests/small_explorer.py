@@ -48,6 +48,7 @@ from onefold.parts import Manifest
 from onefold.parts.manifest import TensorManifest
 from onefold.policy import Policy
 from onefold.store import MemoryStore
+from onefold.store.files import Files
 from onefold.store.tables import Tables
 from onefold.update import Signature, TensorSpec
 
@@ -419,7 +420,7 @@ def check_kept(
 
 def kept_by_tables(world: World, state: State) -> None:
     """Have SQLite keep each change on the way to a state, and hold what it kept against that."""
-    tables = Tables(Path(":memory:"))
+    tables = Tables(Path(":memory:"), Files())
     try:
         for passed in state.passed():
             tables.commit(passed.changes, durable=False)

@@ -106,7 +106,7 @@ def test_the_option_beats_the_environment_beats_the_default(
 ) -> None:
     """``onefold serve`` warms up unless it is told not to."""
     told = []
-    monkeypatch.setattr(serve, "_serve_until_told", lambda *_, warm_up: told.append(warm_up))
+    monkeypatch.setattr(serve, "_serve_until_told", lambda *said: told.append(said[-1].warm_up))
     options = [] if option is None else [option]
     result = CliRunner().invoke(
         app, ["serve", "D", "--workers", "1", *options], env={"ONEFOLD_WARM_UP": environment}

@@ -115,10 +115,10 @@ class Service(flight.FlightServerBase):  # type: ignore[misc] # pyarrow has no t
             return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(schema, batches))
 
     def _put(self, command: Put, incoming: _Incoming) -> Staged | Receipt:
+        with malformed(ProtocolError, "this is no Arrow stream of a part"):
+            schema = incoming.reader.schema
+            check_part_schema(schema)  # what has another one is not read to its end, either
         try:
-            with malformed(ProtocolError, "this is no Arrow stream of a part"):
-                schema = incoming.reader.schema
-                check_part_schema(schema)  # what has another one is not read to its end, either
             return self._dispatcher.put(command, schema, incoming.batches())
         except (OverLimit, StagingFull):
             raise  # who sends too much is not listened to any longer

@@ -9,6 +9,7 @@ import pyarrow as pa
 from onefold.aggregate import Aggregate
 from onefold.client.assembly import Assembly
 from onefold.client.calls import Calls, bulk_seconds
+from onefold.errors import Damaged
 from onefold.ledger import Joined
 from onefold.parts import PART_BYTES_MAX
 from onefold.wire import Closed, Get
@@ -37,7 +38,14 @@ def fetch(calls: Calls, joined: Joined, answer: Closed) -> Aggregate:
         )
         assembly.begin_part()
         calls.get(command, _restart(assembly), seconds=bulk_seconds(PART_BYTES_MAX))
-    return Aggregate.of(answer.closed, assembly.update().tensors)
+    try:
+        update = assembly.update()
+    except Damaged as error:
+        raise Damaged(
+            f"the aggregate of step {answer.closed.step} is not what was written: {error}; the "
+            "server's disk or another program has changed it, and only a copy has it as it was"
+        ) from error
+    return Aggregate.of(answer.closed, update.tensors)
 
 
 def _restart(assembly: Assembly) -> Callable[[], Callable[[pa.RecordBatch], None]]:

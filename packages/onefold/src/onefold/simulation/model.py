@@ -65,7 +65,6 @@ class Model:
     _opened_at: dict[int, float] = field(default_factory=dict)
     _joined: dict[str, None] = field(default_factory=dict)
     _ever_left: set[str] = field(default_factory=set)
-    _dead: set[str] = field(default_factory=set)
     _came: dict[str, set[str]] = field(default_factory=dict)
     _by_hand: set[int] = field(default_factory=set)
 
@@ -86,10 +85,6 @@ class Model:
         self._opened_at[command.step] = min(clock, self._opened_at.get(command.step, clock))
         who = (command.step, command.worker, (command.incarnation, command.attempt))
         self.arrived_digests.setdefault(who, command.manifest.digest)
-
-    def died(self, life: str) -> None:
-        """A process has ended."""
-        self._dead.add(life)
 
     def closes(self, step: int) -> None:
         """An operator closes a step with what is there."""
@@ -161,11 +156,10 @@ class Model:
     # What must then be true.
 
     def _check_join(self, command: Join, joined: Joined) -> None:
-        if command.life in self._dead and command.life not in self.lives:
-            newer = [life for life in self.lives if _is_newer(life, command.life)]
-            if newer:
-                what = f"{command.life} is dead, and its join takes the place of {newer}"
-                raise Violation("Once", what)
+        newest = self.newest.get(command.worker, 0)
+        if joined.incarnation > newest > (newest if command.after is None else command.after):
+            what = f"{command.life} joins after {command.after}, but {newest} has joined since"
+            raise Violation("Once", what)
         incarnation = self.lives.setdefault(command.life, joined.incarnation)
         if incarnation != joined.incarnation:
             raise Violation(
@@ -299,9 +293,3 @@ class Model:
             raise Violation(
                 "Exact", f"step {step} is {closed.sums}, expected {sums!r} of {contents}"
             )
-
-
-def _is_newer(life: str, than: str) -> bool:
-    """Whether one life of a worker began after another; they are named ``WORKER/NUMBER``."""
-    (worker, _, number), (other, _, before) = life.rpartition("/"), than.rpartition("/")
-    return worker == other and int(number) > int(before)

@@ -155,7 +155,6 @@ class Life:
             around.trace(self.name, "ends: another life of it has left")
         finally:
             client.close()
-            around.model.died(self.name)
 
     def _train(self, client: Client) -> None:
         step = client.joined.first_open_step if self._start is None else self._start

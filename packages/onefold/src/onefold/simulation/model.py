@@ -8,6 +8,7 @@ each closed step its contributors and bits. It knows nothing of how the server d
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from onefold.aggregate import Aggregate
@@ -65,6 +66,7 @@ class Model:
     _opened_at: dict[int, float] = field(default_factory=dict)
     _joined: dict[str, None] = field(default_factory=dict)
     _ever_left: set[str] = field(default_factory=set)
+    _follows: dict[str, float] = field(default_factory=dict)
     _came: dict[str, set[str]] = field(default_factory=dict)
     _by_hand: set[int] = field(default_factory=set)
 
@@ -80,6 +82,8 @@ class Model:
             self._ever_left.add(command.worker)
         if isinstance(command, Join):
             self._came.setdefault(command.worker, set()).add(command.life)
+            after = math.inf if command.after is None else command.after
+            self._follows[command.life] = max(after, self._follows.get(command.life, after))
         if not isinstance(command, Put | Commit) or command.manifest is None:
             return
         self._opened_at[command.step] = min(clock, self._opened_at.get(command.step, clock))
@@ -156,9 +160,9 @@ class Model:
     # What must then be true.
 
     def _check_join(self, command: Join, joined: Joined) -> None:
-        newest = self.newest.get(command.worker, 0)
-        if joined.incarnation > newest > (newest if command.after is None else command.after):
-            what = f"{command.life} joins after {command.after}, but {newest} has joined since"
+        newest, follows = self.newest.get(command.worker, 0), self._follows[command.life]
+        if joined.incarnation > newest > follows:
+            what = f"{command.life} joins after {follows}, but {newest} has joined since"
             raise Violation("Once", what)
         incarnation = self.lives.setdefault(command.life, joined.incarnation)
         if incarnation != joined.incarnation:

@@ -46,8 +46,8 @@ simulate: $(INSTALLED) ## Run ten thousand simulated runs in which everything fa
 crash: $(INSTALLED) ## Cut the power of a thousand runs, kill real servers, check what was promised (RUNS=1000 SERVERS=40 SEED=)
 	$(BIN)/python packages/onefold/tests/crashes/crash.py --runs $(or $(RUNS),1000) --servers $(or $(SERVERS),40) $(if $(SEED),--seed $(SEED))
 
-fuzz: $(FUZZ_INSTALLED) ## Feed hostile input to whatever parses, and to a server, for an hour (SECONDS=3600)
-	$(BIN)/python tests/hostile/fuzz.py --seconds $(or $(SECONDS),3600)
+fuzz: $(FUZZ_INSTALLED) ## Feed hostile input to whatever parses, and to a server, for an hour (SECONDS=3600 JOBS=2)
+	$(BIN)/python tests/hostile/fuzz.py --seconds $(or $(SECONDS),3600) --jobs $(or $(JOBS),2)
 
 bench-server: $(BENCH_INSTALLED) ## Measure the server beside raw Flight and files, rewrite benchmarks/server.md (SERVER=--help)
 	$(BIN)/python -m benchmarks.server $(SERVER)

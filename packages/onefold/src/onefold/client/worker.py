@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import uuid
@@ -18,7 +19,7 @@ from onefold.client.credentials import Credentials
 from onefold.client.receiving import fetch
 from onefold.client.session import Session, check_counts
 from onefold.client.spool import Spool
-from onefold.errors import InvalidInput, TransportError
+from onefold.errors import GaveUp, InvalidInput, TransportError
 from onefold.ledger import Behind, JoinAnswer, Joined
 from onefold.receipt import Receipt, Status
 from onefold.status import RunStatus
@@ -223,13 +224,22 @@ class Client:
 
     def _join(self) -> Joined:
         """Join after the newest life of the worker, whichever that is by now."""
-        newest = 0
-        while True:
+        end, newest = self._calls.now() + self._calls.timeout_seconds, 0
+        for rounds in itertools.count(1):
             answer = self._calls.act(Join(self._worker, self._life, newest), JoinAnswer)
             if isinstance(answer, Joined):
                 return answer
             assert isinstance(answer, Behind)
             newest = answer.incarnation
+            if self._calls.now() >= end:
+                break
+            if rounds > 1:  # the first join asks which is the newest; others join all the time
+                self._calls.pause(rounds)
+        raise GaveUp(
+            f"worker {self._worker!r} could not join within {self._calls.timeout_seconds} s: each "
+            f"time another life of it had joined, the last as incarnation {newest}; see that only "
+            "one process has this name"
+        )
 
     def _life_joined(self) -> Session:
         if self._session is None:

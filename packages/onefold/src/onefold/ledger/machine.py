@@ -103,9 +103,9 @@ class Ledger:
         """The answer to a join that is to come right after an incarnation, if it does not.
 
         A network may hold a join back until the process that sent it is long dead and another has
-        taken its place. That one would be fenced by nobody, were it not for ``after``: a process
-        joins after the newest incarnation that it has heard of, and only who is alive hears that it
-        is behind and asks again.
+        taken its place, which would then be fenced for nothing. So a process joins after the newest
+        incarnation that it has heard of, and only who is alive hears that it is behind, and asks
+        again.
         """
         if not self.members.is_behind(worker, life, after):
             return None

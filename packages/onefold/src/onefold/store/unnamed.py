@@ -36,7 +36,7 @@ class Unnamed:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sendings: dict[tuple[int, str | None], _Sending] = {}  # the last heard of comes last
-        # What is counted: of some minutes' sendings, most of them committed, only these few.
+        # The same by worker, without those of closed steps: to count, at each upload, only its own.
         self._waiting: dict[str | None, dict[int, _Sending]] = {}
 
     def hear(self, step: int, worker: str | None, now: float) -> None:

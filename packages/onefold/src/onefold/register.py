@@ -158,7 +158,7 @@ class Register:
             now = self._clock()
             decision = self._ledger.push(push, now, self.closed(push.step))
             if decision.changes:
-                durable = self._policy.sync_each_push
+                durable = self._has_to_last(decision.changes)
                 self._write(
                     partial(self._store.commit, decision.changes, durable=durable),
                     decision.changes,
@@ -317,6 +317,17 @@ class Register:
                 f"{os.getpid()} is, cannot use it too: push over the network (onefold.connect) to "
                 "a server of that process"
             )
+
+    def _has_to_last(self, changes: tuple[Change, ...]) -> bool:
+        """Whether a push has to reach the disk before it is answered.
+
+        Until a step has closed, the open ones alone say where the run began. If a power cut took
+        the opening of the first and left that of a later one, who joins would be told to begin
+        there, and the first, once it had been sent again, would wait for them for ever.
+        """
+        begins = self._ledger.steps.highest_closed is None
+        opens = any(isinstance(change, StepOpened) for change in changes)
+        return self._policy.sync_each_push or (begins and opens)
 
     def _make_true(self, changes: tuple[Change, ...], *, durable: bool) -> None:
         if changes:

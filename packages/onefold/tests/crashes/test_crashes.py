@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from crash import one_run, one_server_run
 from disk import Disk
@@ -65,6 +66,24 @@ def test_what_a_restart_repeats_has_reached_the_disk(tmp_path: Path, seed: int) 
     cut = survived(tmp_path, seed, lambda aggregator: aggregator.join("a", "life"))
     aggregator = opened(cut)
     assert aggregator.join("a", "another life").incarnation == 2
+    aggregator.shutdown()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_power_cut_does_not_hide_where_the_run_began(tmp_path: Path, seed: int) -> None:
+    """Who joins after it is told to begin with the step that others still have to contribute to."""
+    (tmp_path / "a").mkdir()
+    disk = Disk(tmp_path / "a")
+    aggregator = opened(disk, Policy(roster=["a", "b"]))
+    for step in (0, 1):
+        assert aggregator.push(step, "a", {"w": np.ones(3)}).stands
+    disk.dead = True
+    cut = disk.after_power_cut(tmp_path / "b", None, seed, Random(seed))
+    aggregator._store.close()
+    disk.bury()
+    aggregator = opened(cut, Policy(roster=["a", "b"]))
+    aggregator.push(1, "a", {"w": np.ones(3)})
+    assert aggregator.join("b", "life").first_open_step == 0
     aggregator.shutdown()
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 
 import pytest
+from pyarrow import flight
 
 from onefold import client, errors
 from onefold.client import calls
+from onefold.client.channel import FlightChannel, Unreachable
+from onefold.wire import Done, GetStatus, encode_answer
 
 
 def test_silence_is_told_while_it_lasts(
@@ -23,3 +27,24 @@ def test_silence_is_told_while_it_lasts(
     (record,) = [each for each in caplog.records if each.levelname == "WARNING"]
     assert f"no answer from {address}" in record.getMessage()
     assert "trying again for up to" in record.getMessage()
+
+
+def test_a_connection_is_not_closed_under_a_call() -> None:
+    """Flight frees at once what it closes, and the call of another thread would follow it there."""
+    done: list[str] = []
+
+    class Connection:
+        def do_action(self, *_: object) -> Iterator[flight.Result]:
+            channel.close()  # as another thread may do at any time
+            done.append("answered")
+            yield flight.Result(encode_answer(Done()))
+
+        def close(self) -> None:
+            done.append("closed")
+
+    channel = FlightChannel("grpc://127.0.0.1:1")
+    channel._flight = Connection()
+    assert channel.act(GetStatus(), Done, seconds=1) == Done()
+    assert done == ["answered"]
+    with pytest.raises(Unreachable, match="closed"):
+        channel.act(GetStatus(), Done, seconds=1)

@@ -96,13 +96,13 @@ class FlightChannel:
         self.address = _whole_address(address)
         self._credentials = credentials or Credentials()
         self._credentials.check_for(self.address)
-        self._flight = self._connected()
+        self._flight: flight.FlightClient | None = self._connected()
 
     def act(self, command: Command, expected: type[_T], *, seconds: float) -> _T:
         """Send a command by ``DoAction``."""
         action = flight.Action(verb_of(command), encode_command(command))
-        with self._errors():
-            results = list(self._flight.do_action(action, self._options(seconds)))
+        with self._call() as connection:
+            results = list(connection.do_action(action, self._options(seconds)))
         return decode_answer(_only([result.body for result in results]), expected)
 
     def put(
@@ -116,8 +116,8 @@ class FlightChannel:
         """Send a part of an update by ``DoPut``."""
         schema, batches = part
         descriptor = flight.FlightDescriptor.for_command(encode_command(command))
-        with self._errors():
-            writer, answers = self._flight.do_put(descriptor, schema, self._options(seconds))
+        with self._call() as connection:
+            writer, answers = connection.do_put(descriptor, schema, self._options(seconds))
             with writer:
                 for batch in batches:
                     writer.write_batch(batch)
@@ -128,22 +128,30 @@ class FlightChannel:
     def get(self, command: Get, *, seconds: float) -> Iterator[pa.RecordBatch]:
         """Receive a part of an aggregate by ``DoGet``, as it comes."""
         ticket = flight.Ticket(encode_command(command))
-        with self._errors():
-            reader = self._flight.do_get(ticket, self._options(seconds))
+        with self._call() as connection:
+            reader = connection.do_get(ticket, self._options(seconds))
             check_part_schema(reader.schema)
             for chunk in reader:
                 yield chunk.data
 
     def close(self) -> None:
-        """Give the connection up."""
-        self._flight.close()
+        """Give the connection up; it ends with the last call that uses it.
+
+        Flight's own ``close()`` takes what calls in other threads are about to use: the process
+        dies of it.
+        """
+        self._flight = None
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _call(self) -> Iterator[flight.FlightClient]:
+        """The connection, for as long as a call lasts."""
+        connection = self._flight
+        if connection is None:
+            raise Unreachable("the connection has been closed")
         try:
-            yield
+            yield connection
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, flight.FlightTimedOutError):
+            if isinstance(error, flight.FlightTimedOutError) and self._flight is connection:
                 # A connection whose other end has vanished without a word would stay for minutes.
                 self._flight = self._connected()
             failure = getattr(error, "extra_info", None)

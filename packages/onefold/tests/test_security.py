@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -501,3 +502,16 @@ def test_security_is_frozen() -> None:
     """What a server asks cannot be changed while it runs."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Security().insecure = True  # type: ignore[misc]
+
+
+def test_calls_to_this_machine_do_not_go_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ``http_proxy`` names would read the token, which needs no TLS on the way to here."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy, serving(None) as secured:
+        proxy.setblocking(False)
+        for variable in ("http_proxy", "grpc_proxy", "https_proxy"):
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        for variable in ("no_proxy", "no_grpc_proxy", "NO_PROXY"):
+            monkeypatch.delenv(variable, raising=False)
+        assert secured.client("a").push(7, one(2)).stands
+        with pytest.raises(BlockingIOError):
+            proxy.accept()

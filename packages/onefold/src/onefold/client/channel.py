@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from onefold.checks import show
-from onefold.client.credentials import Credentials
+from onefold.client.credentials import Credentials, is_loopback
 from onefold.errors import InvalidInput, Unauthenticated
 from onefold.parts import check_part_schema
 from onefold.wire import (
@@ -174,10 +174,18 @@ class FlightChannel:
     def _options(self, seconds: float) -> flight.FlightCallOptions:
         return flight.FlightCallOptions(timeout=seconds, headers=self._credentials.headers())
 
+    def _channel_options(self) -> list[tuple[str, int]]:
+        if not is_loopback(self.address):
+            return _OPTIONS
+        # The proxy that http_proxy names would be asked to call itself, and read the token.
+        return [*_OPTIONS, ("grpc.enable_http_proxy", 0)]
+
     def _connected(self) -> flight.FlightClient:
         try:
             return flight.FlightClient(
-                self.address, generic_options=_OPTIONS, **self._credentials.flight_options()
+                self.address,
+                generic_options=self._channel_options(),
+                **self._credentials.flight_options(),
             )
         except (pa.ArrowException, ValueError) as error:  # half a character is no UTF-8
             raise InvalidInput(

@@ -11,7 +11,7 @@ from pathlib import Path
 from onefold.certificates import check_pair, check_roots
 from onefold.errors import InvalidInput
 
-__all__ = ["Credentials"]
+__all__ = ["Credentials", "is_loopback"]
 
 _TOKEN = re.compile("[!-~]+")
 _VARIABLES = {
@@ -80,8 +80,7 @@ class Credentials:
                 f"{' and '.join(given)} need TLS, and {address} has none: say grpc+tls://{place} "
                 "if the server has, or leave them out"
             )
-        host = place.rpartition(":")[0].strip("[]")
-        if self.token is not None and not self.insecure and not _is_loopback(host):
+        if self.token is not None and not self.insecure and not is_loopback(address):
             raise InvalidInput(
                 f"the token could be read on its way to {address}: give the server TLS and say "
                 f"grpc+tls://{place}, or Credentials(insecure=True) if nobody can listen in"
@@ -110,8 +109,9 @@ class Credentials:
             check_pair(self.tls_cert, self.tls_key)
 
 
-def _is_loopback(host: str) -> bool:
-    """Whether a host, as it is written, is this machine; no name server is asked."""
+def is_loopback(address: str) -> bool:
+    """Whether ``[SCHEME://]HOST:PORT``, as it is written, is this machine; nobody is asked."""
+    host = address.rpartition("://")[2].rpartition(":")[0].strip("[]")
     if host == "localhost":
         return True
     try:

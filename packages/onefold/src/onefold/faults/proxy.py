@@ -32,6 +32,7 @@ _CHANNEL_OPTIONS = [
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 200),
     ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
 ]
 
 

@@ -268,3 +268,17 @@ def test_too_little_memory_is_no_damage(tmp_path, monkeypatch):
     monkeypatch.setattr(pa.ipc, "open_file", failing)
     with pytest.raises(pa.ArrowMemoryError):
         read_part(path)
+
+
+def test_very_many_rows_of_next_to_nothing_are_refused() -> None:
+    """A row costs a server time and memory whatever it holds; many tensors have many."""
+    rows = 70_000
+    many = batch(tensor=["w"] * rows, start=[0] * rows, values=[[]] * rows)
+    with pytest.raises(
+        ProtocolError, match=r"for 1 tensors have at most \d+ rows, these have 70000"
+    ):
+        Payload(DENSE, [[many]])
+    with pytest.raises(ProtocolError, match="these have 65900"):
+        Payload(DENSE, [[many[start : start + 100]] for start in range(0, rows, 100)])
+    small = Update({f"t{index}": np.ones(1, np.int8) for index in range(rows)})
+    payload_of(small).verify()

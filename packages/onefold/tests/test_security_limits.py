@@ -6,7 +6,7 @@ import dataclasses
 import math
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -97,6 +97,37 @@ JUST_FITS = {
 }
 
 
+def with_schema_metadata(writer: flight.FlightStreamWriter, batch: pa.RecordBatch) -> None:
+    writer.write_batch(batch)
+
+
+def with_batch_metadata(writer: flight.FlightStreamWriter, batch: pa.RecordBatch) -> None:
+    writer.write_with_metadata(batch, b"x" * 1000)
+
+
+def with_metadata_alone(writer: flight.FlightStreamWriter, batch: pa.RecordBatch) -> None:
+    writer.write_batch(batch)
+    writer.write_metadata(b"x" * 1000)
+
+
+def put(
+    client: flight.FlightClient,
+    descriptor: flight.FlightDescriptor,
+    batch: pa.RecordBatch,
+    write: Callable[[flight.FlightStreamWriter, pa.RecordBatch], None],
+) -> None:
+    writer, answers = client.do_put(descriptor, batch.schema)
+    with writer:
+        write(writer, batch)
+        writer.done_writing()
+        answers.read()
+
+
+def batch_of_one() -> pa.RecordBatch:
+    _, batches = next(encode(Update.of(np.ones(1))))
+    return next(iter(batches))
+
+
 class TestOneUpdate:
     @pytest.mark.parametrize("what", TOO_MUCH)
     def test_too_much_is_refused_for_good(self, directory: Path | None, what: str) -> None:
@@ -114,6 +145,36 @@ class TestOneUpdate:
         limits, update = JUST_FITS[what]
         with serving(directory, limits=limits) as secured:
             assert secured.client("a").push(7, update).stands
+
+    @pytest.mark.parametrize(
+        "write", [with_schema_metadata, with_batch_metadata, with_metadata_alone]
+    )
+    def test_metadata_is_not_taken(
+        self,
+        directory: Path | None,
+        write: Callable[[flight.FlightStreamWriter, pa.RecordBatch], None],
+    ) -> None:
+        """It would be kept, or read to its end, without being counted as what a part holds."""
+        batch = batch_of_one()
+        if write is with_schema_metadata:
+            batch = batch.replace_schema_metadata({"note": "x" * 1000})
+        with serving(directory) as secured:
+            putting = Sender(secured, "a").putting
+            descriptor = flight.FlightDescriptor.for_command(encode_command(putting))
+            client = flight.FlightClient(secured.server.address)
+            with pytest.raises(flight.FlightError, match="ProtocolError"):
+                put(client, descriptor, batch, write)
+            assert secured.aggregator.uncommitted_parts("a") == 0
+            nothing_is_left(secured, directory)
+
+    def test_a_part_without_a_batch_asks_for_room(self, directory: Path | None) -> None:
+        """Where there is none, it is not kept either."""
+        schema, batches = next(encode(Update.of(np.ones(100))))
+        with serving(directory, limits=Limits(staged_bytes_max=100)) as secured:
+            sender = Sender(secured, "a")
+            secured.aggregator.stage(7, schema, batches)
+            with pytest.raises(StagingFull):
+                sender.channel.put(sender.putting, (schema, []), Staged, seconds=BOUND_SECONDS)
 
     def test_a_part_of_nothing_takes_room_too(self, directory: Path | None) -> None:
         """Record batches without a number are written, so they are counted."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from onefold.errors import Damaged, ProtocolError, TransportError
-from onefold.parts import Manifest, TensorManifest, malformed, part_schema
+from onefold.parts import Manifest, Row, TensorManifest, decode_rows, malformed, part_schema
 from onefold.update import DTYPES, Array, Sparse, Tensor, Update
 
 __all__ = ["Assembly"]
@@ -46,11 +46,13 @@ class Assembly:
             ProtocolError: They are not what comes next.
         """
         with malformed(ProtocolError, "the server sent a malformed record batch"):
-            batch.validate(full=True)
-            for row, name in enumerate(batch.column("tensor").to_pylist()):
-                if name not in self._targets:
-                    raise ProtocolError(f"a part holds tensor {name!r}, which the manifest lacks")
-                self._targets[name].add(batch, row)
+            for row in decode_rows(batch):
+                target = self._targets.get(row.tensor)
+                if target is None:
+                    raise ProtocolError(
+                        f"a part holds tensor {row.tensor!r}, which the manifest lacks"
+                    )
+                target.add(batch.schema, row)
 
     def update(self) -> Update:
         """The tensors, read-only, once all parts have been added.
@@ -96,19 +98,17 @@ class _Target:
     def rewind(self) -> None:
         self._filled = self._mark
 
-    def add(self, batch: pa.RecordBatch, row: int) -> None:
-        """Fill in a chunk, which must be the next one."""
-        if batch.schema != self._schema:
+    def add(self, schema: pa.Schema, row: Row) -> None:
+        """Fill in a chunk, which must be the next one, of a batch of ``schema``."""
+        if schema != self._schema:
             raise ProtocolError(
                 f"tensor {self._tensor.name!r} ({self._tensor.spec}) cannot be in a part of "
-                f"{batch.schema.names}"
+                f"{schema.names}"
             )
-        values = _item(batch.column("values"), row).view(self._dtype)
-        start = batch.column("start")[row].as_py()
+        values, start = row.values.view(self._dtype), row.start
         size = values.size // max(self._tensor.row_size, 1)
-        if self._coordinates is not None:
-            coordinates = _item(batch.column("coordinates"), row)
-            size = coordinates.size
+        if row.coordinates is not None:
+            size = row.coordinates.size
         stop = start + size
         if start != self._filled or stop > self._tensor.length or not self._fits(size, values):
             raise ProtocolError(
@@ -118,7 +118,7 @@ class _Target:
         row_size = self._tensor.row_size
         self._values[start * row_size : stop * row_size] = values
         if self._coordinates is not None:
-            self._coordinates[start:stop] = coordinates
+            self._coordinates[start:stop] = row.coordinates
         self._filled = stop
 
     def tensor(self) -> Tensor:
@@ -141,8 +141,3 @@ class _Target:
 
     def _fits(self, size: int, values: Array) -> bool:
         return size * self._tensor.row_size == values.size
-
-
-def _item(column: pa.Array, row: int) -> Array:
-    start, stop = column.offsets[row].as_py(), column.offsets[row + 1].as_py()
-    return cast("Array", column.values[start:stop].to_numpy(zero_copy_only=True))

@@ -14,10 +14,12 @@ batch. bfloat16, which Arrow lacks, travels as uint16; the manifest has the dtyp
 
 * :mod:`~onefold.parts.manifest`: the manifest and its JSON.
 * :mod:`~onefold.parts.encoding`: an update to parts, chunk by chunk.
+* :mod:`~onefold.parts.decoding`: rows out of record batches.
 * :mod:`~onefold.parts.payload`: parts to tensors, as views where one chunk suffices.
 * :mod:`~onefold.parts.files`: parts in files.
 """
 
+from onefold.parts.decoding import decode_rows
 from onefold.parts.encoding import (
     BLOCK_BYTES,
     PART_BYTES_MAX,
@@ -43,6 +45,7 @@ __all__ = [
     "TensorManifest",
     "check_part_schema",
     "chunk_rows",
+    "decode_rows",
     "encode",
     "malformed",
     "manifest_of",

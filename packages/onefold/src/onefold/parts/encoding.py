@@ -88,6 +88,7 @@ class PartWriter:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
+@functools.cache
 def part_schema(kind: str, dtype: str) -> pa.Schema:
     """The Arrow schema of a part."""
     fields = [pa.field("tensor", pa.string(), False), pa.field("start", pa.int64(), False)]
@@ -101,12 +102,13 @@ def check_part_schema(schema: pa.Schema) -> None:
     """Refuse a schema that no part has, before anything is read by it.
 
     Whoever reads batches that another process sends asks this first: of types that parts do not
-    have (dictionaries foremost) Arrow's own reader may not stand every order of messages.
+    have (dictionaries foremost) Arrow's own reader may not stand every order of messages. Parts
+    have no metadata either: it would be kept with them, as much of it as there is.
 
     Raises:
         ProtocolError: It is not the schema of any part.
     """
-    if not any(schema == known for known in _part_schemas()):
+    if not any(schema.equals(known, check_metadata=True) for known in _part_schemas()):
         raise ProtocolError("the schema of this stream is not that of a part")
 
 

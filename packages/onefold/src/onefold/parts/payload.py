@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from onefold.errors import Damaged, ProtocolError
+from onefold.parts.decoding import decode_rows
 from onefold.parts.encoding import part_schema
 from onefold.parts.files import malformed
 from onefold.parts.manifest import Manifest, TensorManifest
@@ -27,6 +28,11 @@ from onefold.update import (
 )
 
 __all__ = ["Chunk", "Payload"]
+
+
+_ROWS_FREE = 1 << 16
+_ROW_BYTES_MEAN_MIN = 1 << 12
+"""Rows are of about a block each, but the last of a tensor; so many may be of any size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +59,7 @@ class Payload:
         self.manifest = manifest
         self._tensors = {tensor.name: tensor for tensor in manifest.tensors}
         self._chunks: dict[str, list[Chunk]] = {name: [] for name in self._tensors}
+        self._rows, self._size_bytes = 0, 0
         for batches in parts:
             for batch in batches:
                 with malformed(ProtocolError, "a part holds a malformed record batch"):
@@ -134,16 +141,33 @@ class Payload:
         )
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        for row, name in enumerate(_names(batch)):
-            tensor = self._tensors.get(name)
+        self._check_rows(batch)
+        fitting: set[tuple[str, str]] = set()
+        for row in decode_rows(batch):
+            tensor = self._tensors.get(row.tensor)
             if tensor is None:
-                raise ProtocolError(f"a part holds tensor {name!r}, which the manifest lacks")
-            if batch.schema != part_schema(tensor.spec.kind, tensor.spec.dtype):
-                raise ProtocolError(
-                    f"tensor {name!r} ({tensor.spec}) cannot be in a part of {batch.schema.names} "
-                    f"with values of {batch.schema.types[-1]}"
-                )
-            self._chunks[name].append(_chunk(batch, row, self._dtype(name)))
+                raise ProtocolError(f"a part holds tensor {row.tensor!r}, which the manifest lacks")
+            kind = tensor.spec.kind, tensor.spec.dtype
+            if kind not in fitting:
+                if batch.schema != part_schema(*kind):
+                    raise ProtocolError(
+                        f"tensor {row.tensor!r} ({tensor.spec}) cannot be in a part of "
+                        f"{batch.schema.names} with values of {batch.schema.types[-1]}"
+                    )
+                fitting.add(kind)
+            values = row.values.view(self._dtype(row.tensor))
+            self._chunks[row.tensor].append(Chunk(row.start, row.coordinates, values))
+
+    def _check_rows(self, batch: pa.RecordBatch) -> None:
+        """A row costs time and memory whatever it holds, so there are not many more than needed."""
+        self._rows += batch.num_rows
+        self._size_bytes += batch.nbytes
+        most = _ROWS_FREE + len(self._tensors) + self._size_bytes // _ROW_BYTES_MEAN_MIN
+        if self._rows > most:
+            raise ProtocolError(
+                f"parts of {self._size_bytes} bytes for {len(self._tensors)} tensors have at most "
+                f"{most} rows, these have {self._rows}; send tensors in rows of about a block"
+            )
 
     def _check(self, tensor: TensorManifest) -> None:
         position = 0
@@ -173,28 +197,6 @@ def _check_coordinates(tensor: TensorManifest, chunk: Chunk) -> None:
             raise ProtocolError(
                 f"tensor {tensor.name!r}: coordinate {coordinate} is outside its {size} rows"
             )
-
-
-def _names(batch: pa.RecordBatch) -> list[str]:
-    batch.validate(full=True)
-    return cast("list[str]", batch.column("tensor").to_pylist())
-
-
-def _chunk(batch: pa.RecordBatch, row: int, dtype: np.dtype[np.generic]) -> Chunk:
-    coordinates = None
-    if "coordinates" in batch.schema.names:
-        coordinates = _list_item(batch.column("coordinates"), row)
-    values = _list_item(batch.column("values"), row)
-    return Chunk(
-        start=batch.column("start")[row].as_py(),
-        coordinates=coordinates,
-        values=values.view(dtype) if values.dtype != dtype else values,
-    )
-
-
-def _list_item(column: pa.Array, row: int) -> Array:
-    start, stop = column.offsets[row].as_py(), column.offsets[row + 1].as_py()
-    return cast("Array", column.values[start:stop].to_numpy(zero_copy_only=True))
 
 
 def _joined(pieces: list[Array], dtype: np.dtype[np.generic]) -> Array:

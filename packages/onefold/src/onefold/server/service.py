@@ -198,17 +198,19 @@ class _Incoming:
 
     def pass_over(self) -> None:
         """Read what is left: an answer that comes earlier may be lost."""
-        with suppress(OverLimit, StagingFull):
+        with suppress(OverLimit, StagingFull, ProtocolError):
             for _ in self._read():
                 pass
 
     def _read(self) -> Iterator[pa.RecordBatch]:
+        self._upload.add(0)  # a part without a batch needs some room, too
         self._upload.wait()
         for chunk in self.reader:
-            if chunk.data is not None:
-                # As it is written: a batch without a number takes some bytes, too.
-                self._upload.add(pa.ipc.get_record_batch_size(chunk.data))
-                yield chunk.data
+            if chunk.data is None or chunk.app_metadata is not None:
+                raise ProtocolError("a part is record batches, without metadata; this one has some")
+            # As it is written: a batch without a number takes some bytes, too.
+            self._upload.add(pa.ipc.get_record_batch_size(chunk.data))
+            yield chunk.data
             self._upload.wait()
         self._upload.end()
 

@@ -8,6 +8,7 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,14 @@ from secured import (
 import onefold
 from onefold.client import Credentials, fetch_status
 from onefold.client.channel import Unreachable
-from onefold.errors import Forbidden, GaveUp, InvalidInput, StoreError, Unauthenticated
+from onefold.errors import (
+    Forbidden,
+    GaveUp,
+    InvalidInput,
+    ProtocolError,
+    StoreError,
+    Unauthenticated,
+)
 from onefold.parts import manifest_of
 from onefold.receipt import Receipt, Status
 from onefold.server import Security, Server
@@ -249,6 +257,12 @@ class TestClient:
                     guarded.call("a", "status")
         assert str(guarded.tokens) not in str(caught.value)
         assert [str(guarded.tokens) in record.message for record in caplog.records] == [True]
+        with pytest.raises(GaveUp, match=r"could not do 'status' .* cannot read its tokens"):
+            fetch_status(
+                guarded.secured.server.address,
+                timeout_seconds=0.3,
+                credentials=Credentials(tls_ca=CA, token=guarded.held["a"]),
+            )
         looking = wait_in_thread(
             lambda: fetch_status(
                 guarded.secured.server.address,
@@ -303,6 +317,12 @@ FILES = {
 }
 
 
+def _hang_up(server: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            server.accept()[0].close()
+
+
 class TestTls:
     """Certificates of servers and clients."""
 
@@ -323,26 +343,36 @@ class TestTls:
             secured.client("a", seconds=1e6, tls_ca=CA)
 
     def test_what_is_sent_cannot_be_read_in_the_clear(self) -> None:
-        """A client without TLS gets no answer of a server with it, nor the other way round."""
+        """A client without TLS gets no answer of a server with it, and is told so at once."""
         with serving(security=Security(**TLS)) as secured:
             place = secured.server.address.partition("://")[2]
-            with pytest.raises(GaveUp):
-                fetch_status(f"grpc://{place}", timeout_seconds=0.5)
+            with pytest.raises(ProtocolError, match=rf"has TLS: say grpc\+tls://{place}"):
+                fetch_status(f"grpc://{place}", timeout_seconds=1e6)
+
+    def test_a_server_without_tls_is_told_at_once(self) -> None:
+        """And nothing of a call is sent to it."""
         with serving() as secured:
-            place = secured.server.address.partition("://")[2]
-            with pytest.raises(GaveUp):
-                fetch_status(
-                    f"grpc+tls://{place}",
-                    timeout_seconds=0.5,
-                    credentials=Credentials(tls_ca=CA),
-                )
+            address = f"grpc+tls://{secured.server.address.partition('://')[2]}"
+            with pytest.raises(ProtocolError, match="has no TLS"):
+                fetch_status(address, timeout_seconds=1e6, credentials=Credentials(tls_ca=CA))
+
+    def test_who_is_not_there_may_come(self) -> None:
+        """A port where nobody listens, or somebody who hangs up, is tried until the deadline."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            hanging_up = threading.Thread(target=_hang_up, args=(server,), daemon=True)
+            hanging_up.start()
+            address = f"grpc://127.0.0.1:{server.getsockname()[1]}"
+            with pytest.raises(GaveUp, match="see that the server runs there"):
+                fetch_status(address, timeout_seconds=1.0)
+            server.shutdown(socket.SHUT_RDWR)
+            hanging_up.join(BOUND_SECONDS)
 
     def test_mutual_tls_wants_a_certificate(self) -> None:
         """Of its own roots: with none, or a stranger's, nobody is answered; a hint says why."""
         with serving(security=Security(**MUTUAL_TLS)) as secured:
             with pytest.raises(GaveUp, match="tls_cert"):
                 secured.client("a", seconds=0.5, tls_ca=CA)
-            with pytest.raises(GaveUp):
+            with pytest.raises(GaveUp, match="its roots have not signed"):
                 secured.client("a", seconds=0.5, **STRANGER)
             assert secured.client("a", **CLIENT).joined.worker == "a"
 

@@ -9,17 +9,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from secured import CERTIFICATES
+from secured import CERTIFICATES, serving
 
-from onefold.server import Limits
+from onefold.server import Limits, Security
 
 TESTS = Path(__file__).parent
 PAGE = (TESTS.parents[2] / "docs" / "security.md").read_text()
 
 
 def block(language: str) -> str:
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return str(text)
+    """What stands on the page in this language, all of it in one."""
+    return "".join(re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
 
 
 def run_example(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,10 +41,13 @@ def test_the_example_runs(
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="this machine has no openssl")
 def test_the_certificates_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's own commands make what the page's own example needs."""
+    """The page's own commands make what the page's own example needs, and mutual TLS."""
     command = ["bash", "-euc", block("bash")]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     run_example(tmp_path, monkeypatch)
+    with serving(security=Security("server.pem", "server.key", "ca.pem")) as secured:
+        shown = {"tls_ca": "ca.pem", "tls_cert": "a.pem", "tls_key": "a.key"}
+        assert secured.client("a", **shown).joined.worker == "a"
 
 
 def test_every_limit_is_on_the_page() -> None:

@@ -25,10 +25,10 @@ The tree (an error is caught by any name above it)::
     │   └── Damaged                   bytes on disk that do not have the digest recorded for them
     └── TransportError
         ├── AddressInUse              the port is taken
-        ├── ProtocolError             the other side sent what this version cannot read
+        ├── ProtocolError             the other side sent what cannot be read, or has (no) TLS
         ├── Unauthenticated           who is at the other end has not been shown
         ├── Forbidden                 who that is has been shown, and may not do this
-        └── GaveUp (TimeoutError)     the server could not be reached within the deadline
+        └── GaveUp (TimeoutError)     the server did not do it within the deadline
 
 Messages say what was expected, what came, from which worker at which step, and what to do next.
 """
@@ -186,7 +186,7 @@ class AddressInUse(TransportError):
 
 
 class ProtocolError(TransportError):
-    """The other side sent what this version cannot read."""
+    """The other side speaks otherwise: what this version cannot read, or with TLS or without."""
 
 
 class Unauthenticated(TransportError):
@@ -198,4 +198,4 @@ class Forbidden(TransportError):
 
 
 class GaveUp(TransportError, TimeoutError):
-    """The server could not be reached, or did not answer, within the deadline."""
+    """The server could not be reached, did not answer, or had no room, until the deadline."""

@@ -10,6 +10,7 @@ happened.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -64,6 +65,8 @@ def _options(
 
 def main() -> None:
     """Run the command line; the entry point ``onefold``."""
+    # gRPC's own lines on standard error; what they are about is told by the error that follows.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     try:
         app()
     except InvalidInput as error:

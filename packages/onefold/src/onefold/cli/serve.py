@@ -82,7 +82,11 @@ Insecure: TypeAlias = Annotated[
 ]
 PartBytes: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="N", help="The size of a part of an update at most. [default: 256 MiB]"),
+    typer.Option(
+        metavar="N",
+        help="The size of a part of an update at most, in bytes; less than 65 MiB, the parts of "
+        "clients, limits whole updates. [default: 256 MiB]",
+    ),
 ]
 StagedBytes: TypeAlias = Annotated[
     int | None,

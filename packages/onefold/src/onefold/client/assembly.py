@@ -117,7 +117,7 @@ class _Target:
             )
         row_size = self._tensor.row_size
         self._values[start * row_size : stop * row_size] = values
-        if self._coordinates is not None:
+        if self._coordinates is not None and row.coordinates is not None:
             self._coordinates[start:stop] = row.coordinates
         self._filled = stop
 

@@ -179,7 +179,8 @@ class Calls:
                 if not is_told and self.now() - begun >= _SILENT_SECONDS:
                     is_told = True
                     _LOG.warning(
-                        "no answer from %s (%s); trying again for up to %.0f s",
+                        "%s %s (%s); trying again for up to %.0f s",
+                        "no answer from" if isinstance(error, Unreachable) else "not now, says",
                         self._channel.address,
                         error,
                         remaining,
@@ -207,8 +208,13 @@ class Calls:
     def _gave_up(self, command: Command, error: Exception) -> GaveUp:
         step = getattr(command, "step", None)
         where = "" if step is None else f" of step {step}"
+        what = f"{verb_of(command)!r}{where} within {self.timeout_seconds} s"
+        if isinstance(error, StoreError):
+            return GaveUp(
+                f"{self._channel.address} could not do {what}: {error} (it was asked again and "
+                "again); once it can, do the same again"
+            )
         return GaveUp(
-            f"no answer from {self._channel.address} to {verb_of(command)!r}{where} within "
-            f"{self.timeout_seconds} s (last: {error}); see that the server runs there, "
-            "then connect again"
+            f"no answer from {self._channel.address} to {what} (last: {error}); see that the "
+            "server runs there, then connect again"
         )

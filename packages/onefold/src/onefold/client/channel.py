@@ -12,7 +12,8 @@ from pyarrow import flight
 
 from onefold.checks import show
 from onefold.client.credentials import Credentials, is_loopback
-from onefold.errors import InvalidInput, Unauthenticated
+from onefold.client.diagnosis import hint, lasting_failure, plain
+from onefold.errors import InvalidInput
 from onefold.parts import check_part_schema
 from onefold.wire import (
     Command,
@@ -37,13 +38,6 @@ _OPTIONS = [
     # A new channel is to be a new connection, not the one that has just been given up.
     ("grpc.use_local_subchannel_pool", 1),
 ]
-
-_NOT_WHO_IT_SHOULD_BE = (
-    "certificate verify failed",
-    "is not in peer certificate",
-    "Hostname Verification Check failed",
-)
-"""By these words gRPC says of a server, among other things, that another try will not help."""
 
 
 class Unreachable(Exception):
@@ -157,19 +151,10 @@ class FlightChannel:
             failure = getattr(error, "extra_info", None)
             if failure:
                 raise decode_failure(failure) from None
-            if any(words in str(error) for words in _NOT_WHO_IT_SHOULD_BE):
-                raise Unauthenticated(
-                    f"{self.address} has not shown that it is the server which it should be "
-                    f"({_plain(error)}); give by tls_ca the roots that have signed its "
-                    "certificate, and call it by a name that stands there"
-                ) from None
-            raise Unreachable(f"{_plain(error)}{self._hint()}") from error
-
-    def _hint(self) -> str:
-        """Of a server that wants a certificate no more is seen than that it hangs up."""
-        if self.address.startswith("grpc+tls:") and self._credentials.tls_cert is None:
-            return " (a server with --tls-ca hangs up on who shows no certificate: tls_cert)"
-        return ""
+            lasting = lasting_failure(error, self.address)
+            if lasting is not None:
+                raise lasting from None
+            raise Unreachable(f"{plain(error)}{hint(self.address, self._credentials)}") from error
 
     def _options(self, seconds: float) -> flight.FlightCallOptions:
         return flight.FlightCallOptions(timeout=seconds, headers=self._credentials.headers())
@@ -215,10 +200,3 @@ def _only(messages: list[pa.Buffer]) -> bytes:
     if len(messages) != 1:
         raise Unreachable(f"the call ended with {len(messages)} answers instead of one")
     return bytes(messages[0].to_pybytes())
-
-
-def _plain(error: Exception) -> str:
-    """What happened, without what gRPC says about itself."""
-    text = re.split(r"\.? (?:Detail|gRPC client debug context|Client context): ", str(error))[0]
-    text = re.sub(r"^Flight returned .*?, with message: ", "", text)
-    return f"{type(error).__name__}: {text[:300]}"

@@ -20,7 +20,7 @@ class Limits:
 
     Args:
         part_bytes_max: Of the numbers in one part, as they are written. Clients send parts of about
-            64 MiB, of more only where one entry has a longer row.
+            64 MiB, of more only where one entry has a longer row; less is a limit on updates.
         tensors_max: Tensors of one update.
         name_bytes_max: Of a tensor's name, as UTF-8.
         entries_max: Entries of all sparse tensors of one update together.

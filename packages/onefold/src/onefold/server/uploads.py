@@ -122,8 +122,8 @@ class Uploads:
         if upload.size_bytes > limit:
             raise OverLimit(
                 f"{_where(upload)}a part has at most {limit} bytes here (part_bytes_max), of this "
-                f"one {upload.size_bytes} have come; send smaller parts, or raise the limit of the "
-                "server"
+                f"one {upload.size_bytes} have come; raise the limit of the server (clients send "
+                "parts of up to about 64 MiB), or send a smaller update"
             )
         self._check_room(upload)
 

@@ -60,6 +60,7 @@ def run_one(name: str, seconds: float, keep: Path) -> None:
     import atheris
 
     target = loaded(instrument=True)[name]
+    target.prepare()
     corpus = keep / "corpus" / name
     corpus.mkdir(parents=True, exist_ok=True)
     for index, seed in enumerate(target.seeds):

@@ -25,6 +25,7 @@ from onefold import Aggregator, ExactPartial, Policy, Sparse, wire
 from onefold.client.assembly import Assembly
 from onefold.client.channel import _whole_address
 from onefold.errors import OnefoldError, ProtocolError, Refused, SumOverflow
+from onefold.exact.warming import warm_up_steps
 from onefold.faults import Call, Faults
 from onefold.ledger import Contributor, Excluded, Joined, StepClosed
 from onefold.parts import Manifest, Payload, malformed, manifest_of, read_part
@@ -292,6 +293,11 @@ def _partials() -> list[bytes]:
     return [dense.to_bytes(), sparse.to_bytes(), ExactPartial.sparse("float64").to_bytes()]
 
 
+def _compile_kernels() -> None:
+    for _, step in warm_up_steps():
+        step()
+
+
 _FRAMED = mutating_framed(mutated_json, mutated_bytes)
 _STREAMS = update_seeds()
 _TEXTS = [json.dumps(each.to_json()).encode() for each in _MANIFESTS]
@@ -305,7 +311,7 @@ TARGETS = (
     Target("payload", payload, _STREAMS, _FRAMED, 3, 600),
     Target("assembly", assembly, _STREAMS, _FRAMED, 2, 600),
     Target("part-file", part_file, file_seeds(), _FRAMED, 2, 600),
-    Target("commit", commit, _STREAMS, _FRAMED, 3, 400),
+    Target("commit", commit, _STREAMS, _FRAMED, 3, 400, _compile_kernels),
     Target("partial", partial, _partials(), mutated_bytes),
     Target(
         "address", address, [b"grpc://127.0.0.1:8815", b"[::1]:1", b"host:0"], mutated_text, 0.5

@@ -31,6 +31,7 @@ class Target:
         mutate: Changes an input a little.
         share: How much of the time of a run it gets, beside the others.
         examples: How many inputs it gets in the ordinary tests.
+        prepare: Does beforehand what would else be counted as the time of an input.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Target:
     mutate: Mutator
     share: float = 1.0
     examples: int = 300
+    prepare: Callable[[], None] = lambda: None
 
     def __call__(self, data: bytes) -> None:
         """Read one input; no memory to speak of may be taken for it."""

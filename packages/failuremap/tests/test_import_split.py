@@ -12,6 +12,7 @@ from published_pages import HEADS, page, program
 
 from failuremap.errors import FailureMapError, ImportFailure
 from failuremap.importing import read_page
+from failuremap.programs.render import without_docstring
 from failuremap.programs.split import split_program
 
 PIECES = {
@@ -175,6 +176,18 @@ def test_hostile_programs_are_refused(source):
     """Nothing but the package's own error comes out of a text that is no such program."""
     with pytest.raises(FailureMapError):
         split_program(source)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n\f"], ids=["dos", "mac", "form feed"])
+def test_lines_end_where_python_ends_them(end):
+    """However a program was saved, it is split where the numbers of its lines lead."""
+    usual, saved = split_program(assembled()), split_program(assembled().replace("\n", end))
+    assert saved.params == usual.params
+    for part in ("implementation", "fixtures"):
+        kept = [line.strip("\f") for line in getattr(saved, part).split("\n")]
+        assert kept == getattr(usual, part).split("\n")
+    alone = without_docstring(assembled().replace("\n", end)).replace("\f", "")
+    assert alone.strip("\n") == without_docstring(assembled())
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)

@@ -372,3 +372,22 @@ def test_ratios_are_read() -> None:
     for text in ("", "1", "a=0.5,0.5", "a=0.5,b=0.5,a=0.5", "0.25,0.25,0.25,0.25", "=1"):
         with pytest.raises(SplitError, match="expected"):
             parse_ratios(text)
+
+
+@pytest.mark.parametrize(
+    "share", ["1e9999", "1e-9999", "-1E+9999", "1e999999999", "1" * 4001, "1/" + "7" * 5000]
+)
+def test_a_share_of_very_many_digits_is_no_share(share: str) -> None:
+    """Python itself would not print it, so that no lock could be written with it."""
+    document = json.loads(GROWN.to_text()) | {"ratios": {"train": share}}
+    with pytest.raises(SplitError, match="expected a lock as failuremap split writes it"):
+        parse_lock(json.dumps(document))
+    with pytest.raises(SplitError, match="a share above 0"):
+        parse_ratios(f"train={share},test=0.5")
+
+
+def test_a_share_of_many_digits_is_one() -> None:
+    """Up to what Python prints whatever it is told."""
+    document = json.loads(GROWN.to_text()) | {"ratios": {"train": "1" * 990 + "e3000"}}
+    lock = parse_lock(json.dumps(document))
+    assert parse_lock(lock.sealed().to_text()).ratios == lock.ratios

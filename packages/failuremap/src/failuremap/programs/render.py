@@ -15,6 +15,7 @@ import textwrap
 
 from failuremap.archive import Case
 from failuremap.digests import one_final_newline, source_digest
+from failuremap.programs.lines import source_lines
 
 __all__ = ["program_digest", "render", "without_docstring"]
 
@@ -71,7 +72,7 @@ def _header(case: Case, role: str) -> str:
 def without_docstring(source: str) -> str:
     """A source without its module docstring and without blank lines at its ends."""
     tree = ast.parse(source)
-    lines = source.split("\n")
+    lines = source_lines(source)
     if ast.get_docstring(tree, clean=False) is not None:
         docstring = tree.body[0]
         assert docstring.end_lineno is not None

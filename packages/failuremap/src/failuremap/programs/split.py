@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from failuremap.errors import ImportFailure
+from failuremap.programs.lines import source_lines
 
 __all__ = ["SplitProgram", "split_program"]
 
@@ -65,7 +66,7 @@ class _Piece:
 def split_program(source: str, *, name: str = "the program") -> SplitProgram:
     """The parts of a stand-alone program; ``ImportFailure`` names the line that has no place."""
     tree = _parsed(source, name)
-    pieces = _flat(_pieces(tree.body, source.split("\n"), name), name)
+    pieces = _flat(_pieces(tree.body, source_lines(source), name), name)
     parts = _Parts(pieces, name)
     implementation = [piece for piece in pieces if parts.is_implementation(piece)]
     fixtures = [piece.text for piece in pieces if piece in parts.fixtures]

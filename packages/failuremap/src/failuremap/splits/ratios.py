@@ -13,6 +13,10 @@ __all__ = ["Ratio", "exact_ratios", "fraction_of", "parse_ratios"]
 Ratio = Fraction | Decimal | float | str
 """A share of the archive: 0.8 and "0.8" are both 4/5; "1/3" is a third."""
 
+_EXPONENT_DIGITS_MAX = 4
+_TOO_LARGE = 10**4000
+"""Of this and more digits Python may refuse to read or print integers (from 4300, as it comes)."""
+
 _USUAL_NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 
 
@@ -61,13 +65,17 @@ def fraction_of(text: str) -> Fraction:
     """A share as an exact fraction.
 
     Raises:
-        ValueError: It is none, or one whose digits would fill the memory, as those of 1e-999999999.
+        ValueError: It is none, or one of so many digits that Python would not print it, as 1e9999,
+            or they would fill the memory, as those of 1e-999999999.
         ZeroDivisionError: It is a part of nothing.
     """
-    exponent = text.casefold().partition("e")[2]
-    if len(exponent.strip()) > 4:
+    exponent = text.casefold().partition("e")[2].strip().lstrip("+-")
+    if len(exponent) > _EXPONENT_DIGITS_MAX:
         raise ValueError(f"{text[:40]!r} has too large an exponent")
-    return Fraction(text)
+    share = Fraction(text)
+    if max(abs(share.numerator), share.denominator) >= _TOO_LARGE:
+        raise ValueError(f"{text[:40]!r} has too many digits")
+    return share
 
 
 def _fraction(name: str, ratio: Ratio) -> Fraction:

@@ -159,6 +159,23 @@ class TestDropped:
         with pytest.raises(Damaged):
             aggregator.commit(7, "a", manifest, attempt=0)
 
+    def test_parts_expire_whatever_becomes_of_the_clock(self, opened: Open) -> None:
+        """What came while it was ahead grows old once it is right, as what came before does."""
+        clock = Clock()
+        aggregator = opened(clock=clock)
+        stage(aggregator, 7, "a", SEVERAL)
+        clock.advance(86_400)
+        stage(aggregator, 7, "b", SEVERAL)
+        clock.advance(-86_400)
+        aggregator.tick()
+        stage(aggregator, 7, "a", SEVERAL)
+        clock.advance(unnamed.UNNAMED_SECONDS_MAX - 1)
+        aggregator.tick()
+        assert [aggregator.uncommitted_parts(worker) > 0 for worker in "ab"] == [True, True]
+        clock.advance(1)
+        aggregator.tick()
+        assert staged_bytes(aggregator) == 0
+
     def test_a_slow_sender_is_waited_for(self, opened: Open) -> None:
         """As long as blocks of it come in, its earlier parts stay, however long it takes."""
         clock = Clock()

@@ -105,3 +105,16 @@ def test_a_place_that_is_none_is_told(tmp_path: Path) -> None:
         pytest.raises(StoreError, match="nowhere"),
     ):
         onefold.connect(server.address, "a", spool_directory=tmp_path / "nowhere")
+
+
+def test_it_is_found_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative parent is that of the directory at the time."""
+    (tmp_path / "spools").mkdir()
+    monkeypatch.chdir(tmp_path)
+    owned = OwnedDirectory("onefold-", "spools")
+    monkeypatch.chdir("/")
+    (owned.path / "file").touch()
+    owned.remove()
+    assert list((tmp_path / "spools").iterdir()) == []

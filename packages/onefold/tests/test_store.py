@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from onefold.errors import Damaged, InvalidInput, StoreError, StoreLocked
+from onefold.errors import Damaged, Expired, InvalidInput, StoreError, StoreLocked
 from onefold.ledger import Contributed, Ledger, StepOpened
 from onefold.parts import encode
 from onefold.policy import Policy
@@ -273,6 +273,42 @@ class TestDirectoryStore(StoreContract):
         store.files.remove_tree = removed
         store.prune(1)
         assert levels == [(False, 2)]  # committed, fully synchronised
+
+    @pytest.mark.parametrize(
+        "read",
+        [lambda store: store.aggregate_manifest(1), lambda store: store.aggregate_part(1, "0")],
+        ids=["manifest", "part"],
+    )
+    def test_pruned_under_a_reader_is_expired(self, store, monkeypatch, read):
+        """Who has been told that an aggregate is there may find its file gone: no damage."""
+        close_with(store, 1, example_update())
+        close_with(store, 2, example_update())
+        outcome = store._open_tables.outcome
+
+        def outcome_then_prune(step):
+            monkeypatch.undo()
+            told = outcome(step)
+            store.prune(1)
+            return told
+
+        monkeypatch.setattr(store._open_tables, "outcome", outcome_then_prune)
+        with pytest.raises(Expired):
+            read(store)
+
+    def test_where_it_is_does_not_depend_on_where_the_process_is(self, tmp_path, monkeypatch):
+        """A relative path is that of the directory at the time; a later change moves nothing."""
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path)
+        store = DirectoryStore("run")
+        store.open()
+        monkeypatch.chdir("elsewhere")
+        close_with(store, 1, example_update())
+        assert store.aggregate_manifest(1) is not None
+        store.close()
+        store.open()
+        assert store.aggregate_manifest(1) is not None
+        store.close()
+        assert list((tmp_path / "elsewhere").iterdir()) == []
 
     def test_reading_a_ledger_that_fails_is_an_error_of_its_own(self, store):
         """An error of SQLite is a StoreError that says so."""

@@ -271,3 +271,29 @@ class TestCaller:
         with pytest.raises(Unauthenticated):
             TokenFile(path).caller(asked)
         assert compared == [(token.sha256 if known else "0" * 64, token.sha256)]
+
+
+def test_a_link_stays_and_its_file_changes(tmp_path: Path) -> None:
+    """Who is revoked through a link is let in through neither name of the file."""
+    (tmp_path / "etc").mkdir()
+    real, link = tmp_path / "etc" / "real.json", tmp_path / "tokens.json"
+    link.symlink_to(real)
+    held, _ = token_for(link, "a")
+    assert TokenFile(real).caller(held).name == "a"
+    revoke(link, "a")
+    assert link.is_symlink()
+    for path in (real, link):
+        with pytest.raises(Unauthenticated):
+            TokenFile(path).caller(held)
+
+
+def test_a_server_finds_its_tokens_wherever_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is that of the directory at the time."""
+    monkeypatch.chdir(tmp_path)
+    held, _ = token_for(Path("tokens.json"), "a")
+    tokens = TokenFile(Path("tokens.json"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert tokens.caller(held).name == "a"

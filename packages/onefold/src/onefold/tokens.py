@@ -170,7 +170,7 @@ class TokenFile:
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
+        self._path = path.absolute()  # wherever this process goes
         self._clock = clock
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
@@ -296,6 +296,7 @@ def _write(path: Path, tokens: tuple[Token, ...]) -> None:
         "tokens": [asdict(token) for token in tokens],
     }
     beside = None
+    path = path.resolve()  # of a link the file, which is what servers read
     try:
         # Made with mode 0600: who may write it decides who may push.
         descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)

@@ -35,7 +35,7 @@ class OwnedDirectory:
 
     def __init__(self, prefix: str, parent: Path | str | None) -> None:
         while True:
-            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent)).absolute()
             lock = _owner_lock(self.path)
             if lock is not None:
                 break

@@ -66,7 +66,7 @@ class DirectoryStore:
         if directory == "":
             raise InvalidInput('a directory has a name; "" is none ("." is the current directory)')
         self.files = files or Files()
-        self._directory = Path(directory)
+        self._directory = Path(directory).absolute()  # wherever this process goes
         self._staged = self._directory / "staged"
         self._aggregates = self._directory / "aggregates"
         self._lock: IO[str] | None = None
@@ -215,19 +215,20 @@ class DirectoryStore:
                     raise ValueError(f"{path} is not what was written")  # noqa: TRY301
                 return Manifest.from_json(json.loads(data))
             except (FileNotFoundError, ValueError, RecursionError, ProtocolError) as error:
+                self._check_readable(step)  # it may have been pruned meanwhile
                 raise Damaged(
                     f"the aggregate of step {step} is damaged: {error}; {_ONLY_A_COPY}"
                 ) from error
 
     def aggregate_part(self, step: int, part: str) -> tuple[pa.Schema, Sequence[pa.RecordBatch]]:
         """A part of a visible aggregate, memory-mapped."""
-        outcome, pruned = self._tables.outcome(step) or (None, False)
-        check_readable(step, outcome, pruned=pruned)
+        self._check_readable(step)
         if not _INDEX.fullmatch(part):
             raise Damaged(f"the aggregate of step {step} has no part {part!r}")
         try:
             return read_part(self._aggregates / str(step) / f"{part}.arrow")
         except Damaged as error:
+            self._check_readable(step)  # it may have been pruned meanwhile
             raise Damaged(
                 f"the aggregate of step {step} is damaged: {error}; {_ONLY_A_COPY}"
             ) from error
@@ -258,6 +259,10 @@ class DirectoryStore:
                 f"as process {os.getpid()} is, cannot use it too"
             )
         return self._open_tables
+
+    def _check_readable(self, step: int) -> None:
+        outcome, pruned = self._tables.outcome(step) or (None, False)
+        check_readable(step, outcome, pruned=pruned)
 
     def _while_open(
         self, tables: Tables, batches: Iterable[pa.RecordBatch]

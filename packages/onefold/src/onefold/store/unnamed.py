@@ -24,17 +24,35 @@ unless it is told otherwise, and then gives up. One that comes later sends all p
 
 @dataclass(slots=True)
 class _Sending:
-    """What a worker has sent for a step, and when it was last heard of."""
+    """What a worker has sent for a step, and when it was last heard of, on :class:`_Watch`."""
 
     heard_at: float
     parts: set[str] = field(default_factory=set)
 
 
+class _Watch:
+    """Seconds that have passed, by a clock that may be put back: it then counts on from there."""
+
+    def __init__(self) -> None:
+        self._passed, self._last = 0.0, 0.0
+
+    def at(self, now: float) -> float:
+        """How many have passed at ``now``; never less than before."""
+        self._passed += max(0.0, now - self._last)
+        self._last = now
+        return self._passed
+
+
 class Unnamed:
-    """The parts in a store that nothing names yet."""
+    """The parts in a store that nothing names yet.
+
+    Every ``now`` is in seconds on one clock. Once that is put back, what was heard of before still
+    grows old.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._watch = _Watch()
         self._sendings: dict[tuple[int, str | None], _Sending] = {}  # the last heard of comes last
         # The same by worker, without those of closed steps: to count, at each upload, only its own.
         self._waiting: dict[str | None, dict[int, _Sending]] = {}
@@ -71,7 +89,7 @@ class Unnamed:
         """The parts of whoever has not been heard of for long."""
         with self._lock:
             taken: set[str] = set()
-            for who, sending in list(self._expired(now)):
+            for who, sending in list(self._expired(self._watch.at(now))):
                 taken |= sending.parts
                 del self._sendings[who]
                 self._waiting.get(who[1], {}).pop(who[0], None)
@@ -100,8 +118,9 @@ class Unnamed:
             self._sendings, self._waiting = {}, {}
 
     def _heard(self, step: int, worker: str | None, now: float) -> _Sending:
-        sending = self._sendings.pop((step, worker), None) or _Sending(now)
-        sending.heard_at = now
+        heard_at = self._watch.at(now)
+        sending = self._sendings.pop((step, worker), None) or _Sending(heard_at)
+        sending.heard_at = heard_at
         self._sendings[step, worker] = sending
         return sending
 
@@ -125,8 +144,8 @@ class Unnamed:
         known = (self._sendings.get((step, who)) for who in (worker, None))
         return [sending for sending in known if sending is not None]
 
-    def _expired(self, now: float) -> Iterator[tuple[tuple[int, str | None], _Sending]]:
+    def _expired(self, passed: float) -> Iterator[tuple[tuple[int, str | None], _Sending]]:
         for who, sending in self._sendings.items():
-            if now - sending.heard_at < UNNAMED_SECONDS_MAX:
+            if passed - sending.heard_at < UNNAMED_SECONDS_MAX:
                 return
             yield who, sending

@@ -132,7 +132,7 @@ SPARSE = manifest_of(Update({"w": Sparse([0, 1], np.ones(2, np.float32), (4,))})
         (SPARSE, [[batch(kind="sparse", coordinates=[[0, 4]])]], "coordinate 4 is outside its 4"),
         (SPARSE, [[batch(kind="sparse", coordinates=[[0, -1]])]], "coordinate -1 is outside"),
         (SPARSE, [[batch(kind="sparse", coordinates=[[0]])]], "1 entries and 2 values"),
-        (DENSE, [[pa.RecordBatch.from_pydict({"x": [1]})]], "malformed"),
+        (DENSE, [[pa.RecordBatch.from_pydict({"x": [1]})]], "not that of a part"),
     ],
 )
 def test_parts_that_do_not_make_up_the_manifest_are_refused(manifest, parts, message):

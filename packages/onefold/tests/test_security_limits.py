@@ -9,19 +9,22 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import flight
-from secured import BOUND_SECONDS, CERTIFICATES, TLS, Secured, serving
+from secured import AB, BOUND_SECONDS, CERTIFICATES, TLS, Secured, serving
 
+from onefold.aggregator import Aggregator
 from onefold.errors import GaveUp, InvalidInput, OverLimit, StagingFull
 from onefold.ledger import Joined
 from onefold.parts import encode, manifest_of
 from onefold.receipt import Receipt
 from onefold.server import Limits, Security
 from onefold.server.connections import end_connection
+from onefold.server.service import _Incoming
 from onefold.server.uploads import Uploads
 from onefold.store.unnamed import UNNAMED_SECONDS_MAX
 from onefold.testing.support import Clock, number, one, wait_in_thread
@@ -166,6 +169,23 @@ class TestOneUpdate:
                 put(client, descriptor, batch, write)
             assert secured.aggregator.uncommitted_parts("a") == 0
             nothing_is_left(secured, directory)
+
+    @pytest.mark.parametrize("offsets", [[2**62, 2**62 + 1], [0, 2**62], [-1, 1], [1, 0]])
+    def test_offsets_that_lead_nowhere_are_not_followed(self, offsets: list[int]) -> None:
+        """Not even to size the batch up: Arrow ends the process where one leads out of it."""
+        schema, batches = next(encode(Update.of(np.ones(1000))))
+        written = next(iter(batches)).serialize().to_pybytes()
+        before, _, after = written.rpartition(np.array([0, 1000]).tobytes())
+        lying = before + np.array(offsets).tobytes() + after
+        batch = pa.ipc.read_record_batch(pa.py_buffer(lying), schema)
+        chunks = [SimpleNamespace(data=batch, app_metadata=None)]
+        with Aggregator(policy=AB) as aggregator:
+            uploads = Uploads(Limits(), aggregator)
+            with uploads.admit("a", 7, "nobody") as upload:
+                incoming = _Incoming(chunks, SimpleNamespace(is_cancelled=bool), upload)
+                with pytest.raises(pa.ArrowInvalid):
+                    list(incoming.batches())
+                incoming.pass_over()
 
     def test_a_part_without_a_batch_asks_for_room(self, directory: Path | None) -> None:
         """Where there is none, it is not kept either."""

@@ -12,7 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from onefold.errors import Damaged, ProtocolError, TransportError
-from onefold.parts import Manifest, Row, TensorManifest, decode_rows, malformed, part_schema
+from onefold.parts import (
+    Manifest,
+    Row,
+    TensorManifest,
+    check_batch,
+    decode_rows,
+    malformed,
+    part_schema,
+)
 from onefold.update import DTYPES, Array, Sparse, Tensor, Update
 
 __all__ = ["Assembly"]
@@ -46,6 +54,7 @@ class Assembly:
             ProtocolError: They are not what comes next.
         """
         with malformed(ProtocolError, "the server sent a malformed record batch"):
+            check_batch(batch)
             for row in decode_rows(batch):
                 target = self._targets.get(row.tensor)
                 if target is None:

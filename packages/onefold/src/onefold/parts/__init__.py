@@ -19,7 +19,7 @@ batch. bfloat16, which Arrow lacks, travels as uint16; the manifest has the dtyp
 * :mod:`~onefold.parts.files`: parts in files.
 """
 
-from onefold.parts.decoding import decode_rows
+from onefold.parts.decoding import check_batch, decode_rows
 from onefold.parts.encoding import (
     BLOCK_BYTES,
     PART_BYTES_MAX,
@@ -43,6 +43,7 @@ __all__ = [
     "Payload",
     "Row",
     "TensorManifest",
+    "check_batch",
     "check_part_schema",
     "chunk_rows",
     "decode_rows",

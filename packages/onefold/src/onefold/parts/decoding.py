@@ -8,18 +8,28 @@ from typing import cast
 
 import pyarrow as pa
 
-from onefold.parts.encoding import Row
+from onefold.parts.encoding import Row, check_part_schema
 from onefold.update import Array
 
-__all__ = ["decode_rows"]
+__all__ = ["check_batch", "decode_rows"]
+
+
+def check_batch(batch: pa.RecordBatch) -> None:
+    """Check a batch of others, before anything else is asked of it: Arrow trusts its offsets.
+
+    Raises:
+        ProtocolError: It is not of a part.
+        pyarrow.ArrowException: Its buffers do not hold what it says.
+    """
+    check_part_schema(batch.schema)
+    batch.validate(full=True)
 
 
 def decode_rows(batch: pa.RecordBatch) -> Iterator[Row]:
     """The rows of a batch as read-only views; bfloat16 comes as the uint16 that it travels as.
 
-    Call it within :func:`~onefold.parts.malformed`: the bytes may make no sense to Arrow.
+    It must have been checked, and may still hold nulls: call it within ``malformed``.
     """
-    batch.validate(full=True)
     names = cast("list[str]", batch.column("tensor").to_pylist())
     starts = batch.column("start").to_numpy(zero_copy_only=True).tolist()
     coordinates: Iterable[Array | None] = itertools.repeat(None, len(names))

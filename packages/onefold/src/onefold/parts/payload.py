@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from onefold.errors import Damaged, ProtocolError
-from onefold.parts.decoding import decode_rows
+from onefold.parts.decoding import check_batch, decode_rows
 from onefold.parts.encoding import part_schema
 from onefold.parts.files import malformed
 from onefold.parts.manifest import Manifest, TensorManifest
@@ -141,6 +141,7 @@ class Payload:
         )
 
     def _add(self, batch: pa.RecordBatch) -> None:
+        check_batch(batch)
         self._check_rows(batch)
         fitting: set[tuple[str, str]] = set()
         for row in decode_rows(batch):

@@ -188,9 +188,7 @@ class _Incoming:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The record batches; a part that breaks off is an error."""
-        for batch in self._read():
-            batch.validate()  # offsets that lead outside their buffers are not to be written
-            yield batch
+        yield from self._read()
         if self._context.is_cancelled():  # Flight then ends the stream as if all had come
             raise ProtocolError(
                 "the connection ended in the middle of a part, which is not kept; send it again"
@@ -198,7 +196,7 @@ class _Incoming:
 
     def pass_over(self) -> None:
         """Read what is left: an answer that comes earlier may be lost."""
-        with suppress(OverLimit, StagingFull, ProtocolError):
+        with suppress(OverLimit, StagingFull, ProtocolError, pa.ArrowInvalid):
             for _ in self._read():
                 pass
 
@@ -208,6 +206,8 @@ class _Incoming:
         for chunk in self.reader:
             if chunk.data is None or chunk.app_metadata is not None:
                 raise ProtocolError("a part is record batches, without metadata; this one has some")
+            # Arrow follows offsets wherever they lead, to write a batch or only to size it up.
+            chunk.data.validate()
             # As it is written: a batch without a number takes some bytes, too.
             self._upload.add(pa.ipc.get_record_batch_size(chunk.data))
             yield chunk.data

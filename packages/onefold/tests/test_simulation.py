@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 from planted_bugs import PLANTS
 from typer.testing import CliRunner
 
+import onefold
 from onefold.cli import app
 from onefold.simulation.campaign import Campaign, Tally, traced
 from onefold.simulation.choices import Choices
+from onefold.simulation.processes import main
 from onefold.simulation.scenario import FAULTS, Scenario
 from onefold.simulation.shrinking import shrunk
 from onefold.simulation.tasks import Killed, Scheduler, Task
@@ -24,6 +29,7 @@ from onefold.simulation.world import Outcome, simulate
 SEEDS = 200
 SEEDS_PER_TEST = 20
 SEEDS_TO_FIND_A_BUG_MAX = 1000
+BOUND_SECONDS = 120
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +40,16 @@ def _quiet() -> Iterator[None]:
     logger.setLevel(logging.CRITICAL)
     yield
     logger.setLevel(level)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for something, within bounds."""
+    waiting = threading.Event()
+    for _ in range(BOUND_SECONDS * 100):
+        if is_so():
+            return
+        waiting.wait(0.01)
+    raise AssertionError(f"waited for {BOUND_SECONDS} s in vain")
 
 
 def first_violation(directory: Path) -> Outcome:
@@ -91,7 +107,7 @@ def test_a_violation_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """What is left breaks the same guarantee, by faults none of which can be left out."""
     PLANTS["join_not_synced"](monkeypatch)
     outcome = first_violation(tmp_path)
-    short = shrunk(outcome, tmp_path)
+    short = shrunk(outcome, tmp_path, lambda: False)
     assert outcome.violation is not None
     assert short.violation is not None
     assert short.violation.guarantee == outcome.violation.guarantee
@@ -101,6 +117,17 @@ def test_a_violation_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         kept = set(short.faults) - {left_out}
         fewer = simulate(short.scenario, tmp_path, allowed=kept).violation
         assert fewer is None or fewer.guarantee != outcome.violation.guarantee
+
+
+def test_shrinking_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it returns the shortest run that it has: here the first."""
+    PLANTS["join_not_synced"](monkeypatch)
+    outcome = first_violation(tmp_path)
+    short = shrunk(outcome, tmp_path, lambda: True)
+    assert short.violation is not None
+    assert short.scenario == outcome.scenario
+    assert short.faults == outcome.faults
+    assert short.trace
 
 
 def test_leaving_out_a_fault_moves_no_other() -> None:
@@ -126,7 +153,7 @@ class TestCommand:
     def test_a_guarantee_is_broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Exit status 1, the seed, a trace, and how to see the whole."""
         PLANTS["deadline_ignored"](monkeypatch)
-        monkeypatch.setattr(Campaign, "run", lambda self, _processes: iter([self.run_here()]))
+        monkeypatch.setattr(Campaign, "run", lambda self, *_: iter([self.run_here()]))
         result = CliRunner().invoke(app, ["simulate", "--seeds", "30", "--workers", "3"])
         assert result.exit_code == 1
         assert "breaks a guarantee: Once: step" in result.output
@@ -141,6 +168,29 @@ class TestCommand:
         assert "seed 4: " in result.output
         assert "joined as incarnation 1" in result.output
 
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_an_interruption_ends_it(
+        self, tmp_path: Path, jobs: int, number: signal.Signals
+    ) -> None:
+        """With what the seeds so far came to, and nothing left; the whole group gets the signal."""
+        command = (sys.executable, "-m", "onefold", "simulate", "--seeds", "1000000")
+        with subprocess.Popen(
+            (*command, "--jobs", str(jobs)),
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            until(lambda: any(tmp_path.iterdir()))
+            os.killpg(process.pid, number)
+            out, err = process.communicate(timeout=BOUND_SECONDS)
+        assert process.returncode == 128 + number, err
+        assert "guarantees broken: 0" in out
+        assert err.rstrip().endswith("interrupted; of the seeds so far:")
+        assert list(tmp_path.iterdir()) == []
+
     @pytest.mark.parametrize("arguments", [["--seeds", "0"], ["--workers", "x"], ["--steps", "-1"]])
     def test_wrong_options_are_refused(self, arguments: list[str]) -> None:
         """Exit status 2."""
@@ -153,6 +203,34 @@ def test_tallies_add_up() -> None:
     both.add(one)
     both.add(two)
     assert both == Campaign(0, 4).run_here()
+
+
+class TestProcesses:
+    """Processes that call what they are sent."""
+
+    def test_several_run_what_one_would(self) -> None:
+        """The same comes out, in whatever order."""
+        campaign, total = Campaign(0, 25, workers=2, steps=2), Tally()
+        for tally in campaign.run(2, lambda: False):
+            total.add(tally)
+        here = campaign.run_here()
+        assert total.seconds == pytest.approx(here.seconds)  # added up in another order
+        total.seconds = here.seconds
+        assert total == here
+
+    def test_one_that_ends_is_missed(self) -> None:
+        """Nobody waits for what it would have sent."""
+        broken = Campaign(0, 1, workers="none")  # type: ignore[arg-type] # so that it fails there
+        with pytest.raises(onefold.OnefoldError, match="has ended before it had run"):
+            list(broken.run(1, lambda: False))
+
+    def test_it_ends_when_nobody_is_left_to_send_anything(self) -> None:
+        """As when whoever started it was killed."""
+        ours, theirs = Pipe()
+        number = os.dup(theirs.fileno())
+        theirs.close()
+        ours.close()
+        main(number)
 
 
 class TestTasks:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from onefold.cli import options
+from onefold.cli.signals import ending_by
 from onefold.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onefold.launch import Job, Report
 
 __all__ = ["run"]
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Command: TypeAlias = Annotated[
     list[str], typer.Argument(help="What each worker runs, after `--`.", metavar="COMMAND")
@@ -185,21 +183,19 @@ def _run(job: Job, summary: Path | None, *, verbose: bool) -> int:
         received.append(number)
         raise KeyboardInterrupt
 
-    for number in _SIGNALS:
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, interrupt)
-    console = Console(stderr=True, markup=False, highlight=False)
-    try:
-        with Display(console, job, verbose=verbose) as display:
-            report = run_job(job, display)
-    except Interrupted as interrupted:
-        report = interrupted.report
-    except KeyboardInterrupt:  # before the job began
-        return 128 + received[0]
-    if summary is not None:
-        summary.write_text(json.dumps(report.to_json(), indent=2) + "\n")
-    exit_status = _tell(report, console, verbose=verbose)
-    return 128 + received[0] if report.interrupted else exit_status
+    with ending_by(interrupt):
+        console = Console(stderr=True, markup=False, highlight=False)
+        try:
+            with Display(console, job, verbose=verbose) as display:
+                report = run_job(job, display)
+        except Interrupted as interrupted:
+            report = interrupted.report
+        except KeyboardInterrupt:  # before the job began
+            return 128 + received[0]
+        if summary is not None:
+            summary.write_text(json.dumps(report.to_json(), indent=2) + "\n")
+        exit_status = _tell(report, console, verbose=verbose)
+        return 128 + received[0] if report.interrupted else exit_status
 
 
 def _tell(report: Report, console: Console, *, verbose: bool) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from onefold.cli.signals import ending_by
 
 if TYPE_CHECKING:
     from onefold.simulation.campaign import Campaign, Tally
@@ -43,7 +46,8 @@ def simulate(
     lost, repeated and late messages, partitions, killed and frozen workers, server crashes at any
     write, power cuts, full disks and jumping clocks. After each event the guarantees are checked.
     One that is broken is shown with its seed and the shortest trace that was found; the same seed
-    always gives the same run. Exit status 0: all held; 1: one was broken.
+    always gives the same run. Exit status 0: all held; 1: one was broken; 128 and the
+    signal's number after a signal, with what the seeds until then came to.
 
     \b
     Example:
@@ -53,29 +57,40 @@ def simulate(
     from onefold.simulation.campaign import Campaign  # noqa: PLC0415 - `onefold --help` is quick
 
     campaign = Campaign(seed, seeds, workers, steps)
-    violated = _run_traced(campaign) if trace else _run(campaign, jobs or os.cpu_count() or 1)
+    # A signal is noted and asked for, and interrupts nothing: neither a simulated run, whose
+    # threads wait for each other, nor the ending of processes.
+    signals: list[int] = []
+    is_stopped = lambda: bool(signals)  # noqa: E731
+    with ending_by(lambda number, _: signals.append(number)):
+        if trace:
+            violated = _run_traced(campaign, is_stopped)
+        else:
+            violated = _run(campaign, jobs or os.cpu_count() or 1, is_stopped)
+    if signals:
+        raise typer.Exit(128 + signals[0])
     if violated:
         raise typer.Exit(1)
 
 
-def _run_traced(campaign: Campaign) -> bool:
+def _run_traced(campaign: Campaign, is_stopped: Callable[[], bool]) -> bool:
     from onefold.simulation.campaign import traced  # noqa: PLC0415
 
     violated = False
     for seed in range(campaign.first, campaign.first + campaign.seeds):
+        if is_stopped():
+            break
         outcome = traced(campaign.scenario(seed), is_shrunk=False)
         _print_trace(outcome)
         violated = violated or outcome.violation is not None
     return violated
 
 
-def _run(campaign: Campaign, jobs: int) -> bool:
+def _run(campaign: Campaign, jobs: int, is_stopped: Callable[[], bool]) -> bool:
     from onefold.simulation.campaign import Tally, traced  # noqa: PLC0415
 
     total = Tally()
-    try:
-        _add_up(campaign, jobs, total)
-    except KeyboardInterrupt:
+    _add_up(campaign, jobs, total, is_stopped)
+    if is_stopped():
         typer.echo("interrupted; of the seeds so far:", err=True)
     typer.echo(_summary(total))
     if not total.violations:
@@ -86,22 +101,24 @@ def _run(campaign: Campaign, jobs: int) -> bool:
         shown = ", ".join(map(str, others[:_SEEDS_SHOWN_MAX]))
         more = "" if len(others) <= _SEEDS_SHOWN_MAX else f" and {len(others)} in all"
         typer.echo(f"so do seeds {shown}{more}\n")
-    typer.echo("looking for a shorter run ...", err=True)
-    _print_trace(traced(campaign.scenario(first), is_shrunk=True))
+    if not is_stopped():
+        typer.echo("looking for a shorter run ...", err=True)
+        scenario = campaign.scenario(first)
+        _print_trace(traced(scenario, is_shrunk=True, is_stopped=is_stopped))
     typer.echo(
         f"\nthe whole of it: onefold simulate --seed {first} --seeds 1{_sizes(campaign)} --trace"
     )
     return True
 
 
-def _add_up(campaign: Campaign, jobs: int, total: Tally) -> None:
+def _add_up(campaign: Campaign, jobs: int, total: Tally, is_stopped: Callable[[], bool]) -> None:
     """Run all seeds, with a progress bar on standard error."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415
 
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("Simulating", total=campaign.seeds)
-        for tally in campaign.run(jobs):
+        for tally in campaign.run(jobs, is_stopped):
             total.add(tally)
             broken = f", {len(total.violations)} broken" if total.violations else ""
             progress.update(task, completed=total.seeds, description=f"Simulating{broken}")

@@ -19,4 +19,5 @@ https://apple.github.io/foundationdb/testing.html.)
 * :mod:`~onefold.simulation.contents`: the numbers, and what they must come to.
 * :mod:`~onefold.simulation.shrinking`: as few faults as still break a guarantee.
 * :mod:`~onefold.simulation.campaign`: many seeds, on all processors.
+* :mod:`~onefold.simulation.processes`: the processes that run them.
 """

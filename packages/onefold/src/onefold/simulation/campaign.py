@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
+from typing import cast
 
+from onefold.errors import OnefoldError
+from onefold.simulation.processes import Calling, calling
 from onefold.simulation.scenario import Scenario
 from onefold.simulation.shrinking import shrunk
 from onefold.simulation.world import Outcome, simulate
 
 __all__ = ["Campaign", "Tally", "traced"]
 
-_SEEDS_PER_TASK = 10
+_SEEDS_PER_PIECE = 10
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -77,46 +81,83 @@ class Campaign:
     workers: int | None = None
     steps: int | None = None
 
-    def run(self, processes: int) -> Iterator[Tally]:
-        """Run them all, on several processes; what some more of them came to, as they end."""
-        starts = range(self.first, self.first + self.seeds, _SEEDS_PER_TASK)
-        pieces = [
-            Campaign(
-                start,
-                min(_SEEDS_PER_TASK, self.first + self.seeds - start),
-                self.workers,
-                self.steps,
-            )
-            for start in starts
-        ]
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            yield from pool.map(_tally, pieces)
+    def run(self, processes: int, is_stopped: Callable[[], bool]) -> Iterator[Tally]:
+        """Run them all, on several processes; what some more of them came to, as they end.
 
-    def run_here(self) -> Tally:
-        """Run them all in this process."""
+        Args:
+            processes: How many, at most.
+            is_stopped: Asked some times a second; once it is true nothing more is run.
+
+        Raises:
+            OnefoldError: One of the processes was killed, or ended for want of memory.
+        """
+        pieces = self._pieces()
+        with _directory() as directory, ExitStack() as stack:
+            busy: list[Calling] = []
+            for piece in pieces[:processes]:
+                process = stack.enter_context(calling())
+                process.send(partial(piece.run_here, directory))
+                busy.append(process)
+            left = pieces[processes:]
+            while busy and not is_stopped():
+                for process in cast("list[Calling]", wait(busy, _LOOK_SECONDS)):
+                    yield _received(process)
+                    if left:
+                        process.send(partial(left.pop(0).run_here, directory))
+                    else:
+                        busy.remove(process)
+
+    def run_here(self, directory: Path | None = None) -> Tally:
+        """Run them all in this process; clients keep their updates in a directory in this one."""
         tally = Tally()
-        with _quiet(), tempfile.TemporaryDirectory(prefix="onefold-simulation-") as directory:
+        with _quiet(), _directory(directory) as spools:
             for seed in range(self.first, self.first + self.seeds):
-                tally.note(simulate(self.scenario(seed), Path(directory)))
+                tally.note(simulate(self.scenario(seed), spools))
         return tally
 
     def scenario(self, seed: int) -> Scenario:
         """The scenario of one of the seeds."""
         return Scenario.of(seed, self.workers, self.steps)
 
+    def _pieces(self) -> list[Campaign]:
+        end = self.first + self.seeds
+        return [
+            replace(self, first=first, seeds=min(_SEEDS_PER_PIECE, end - first))
+            for first in range(self.first, end, _SEEDS_PER_PIECE)
+        ]
 
-def traced(scenario: Scenario, *, is_shrunk: bool) -> Outcome:
-    """Run a scenario with its trace; with ``is_shrunk`` with as few faults as break a guarantee."""
-    with _quiet(), tempfile.TemporaryDirectory(prefix="onefold-simulation-") as directory:
-        outcome = simulate(scenario, Path(directory), is_traced=True)
+
+def traced(
+    scenario: Scenario, *, is_shrunk: bool, is_stopped: Callable[[], bool] = lambda: False
+) -> Outcome:
+    """Run a scenario with its trace.
+
+    Args:
+        scenario: What to run.
+        is_shrunk: Whether to look for as few faults as break a guarantee.
+        is_stopped: Asked while they are looked for; once it is true those found so far will do.
+    """
+    with _quiet(), _directory() as directory:
+        outcome = simulate(scenario, directory, is_traced=True)
         if outcome.violation is None or not is_shrunk:
             return outcome
-        return shrunk(outcome, Path(directory))
+        return shrunk(outcome, directory, is_stopped)
 
 
-def _tally(campaign: Campaign) -> Tally:
-    return campaign.run_here()
+def _received(process: Calling) -> Tally:
+    try:
+        return cast("Tally", process.recv())
+    except (EOFError, ConnectionError):
+        raise OnefoldError(
+            "a process that ran seeds has ended before it had run them; if it has said nothing it "
+            "was killed, perhaps for want of memory: try it with fewer --jobs"
+        ) from None
+
+
+@contextmanager
+def _directory(above: Path | None = None) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="onefold-simulation-", dir=above) as directory:
+        yield Path(directory)
 
 
 @contextmanager

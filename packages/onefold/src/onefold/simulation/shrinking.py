@@ -12,7 +12,10 @@ from onefold.simulation.world import Outcome, simulate
 __all__ = ["shrunk"]
 
 
-def shrunk(outcome: Outcome, spool_directory: Path, *, seconds_max: float = 60.0) -> Outcome:
+_SECONDS_MAX = 60.0
+
+
+def shrunk(outcome: Outcome, spool_directory: Path, is_stopped: Callable[[], bool]) -> Outcome:
     """A shorter run of the same seed that breaks the same guarantee, with its trace.
 
     Fewer workers and steps are tried first, then leaving out faults: ever smaller pieces of their
@@ -21,16 +24,18 @@ def shrunk(outcome: Outcome, spool_directory: Path, *, seconds_max: float = 60.0
     Args:
         outcome: A run that broke a guarantee.
         spool_directory: Where clients may keep their updates.
-        seconds_max: How long to go on.
+        is_stopped: Once it is true, the shortest so far is returned; so it is after a minute.
     """
-    end = time.monotonic() + seconds_max
-    is_over: Callable[[], bool] = lambda: time.monotonic() >= end  # noqa: E731
+    end = time.monotonic() + _SECONDS_MAX
+    is_over: Callable[[], bool] = lambda: is_stopped() or time.monotonic() >= end  # noqa: E731
     best = _smaller(outcome, spool_directory, is_over)
     pieces = 2
     while best.faults and not is_over():
         faults = list(best.faults)
         size = -(-len(faults) // pieces)
         for start in range(0, len(faults), size):
+            if is_over():
+                break
             kept = faults[:start] + faults[start + size :]
             tried = simulate(best.scenario, spool_directory, allowed=kept)
             if _is_same(tried, outcome) and len(tried.faults) < len(faults):

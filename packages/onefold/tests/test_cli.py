@@ -161,6 +161,32 @@ class TestServe:
         assert result.returncode == 1
         assert len(result.stderr.splitlines()) == 1
         assert listen in result.stderr
+        assert not (tmp_path / "two").exists()
+
+    def test_what_is_wrong_is_told_in_the_words_of_the_command_line(self, tmp_path: Path) -> None:
+        """By the options that were given or are missing, whatever the library calls them."""
+        for arguments, said in (
+            (("--listen", "grpc+tls://127.0.0.1:0"), "--tls-cert and --tls-key; without TLS say"),
+            (("--tls-cert", __file__), "--tls-cert and --tls-key"),
+            (("--part-bytes", 0), "--part-bytes is an integer from 1"),
+            (("--staged-bytes", -1), "--staged-bytes is an integer from 1"),
+            (("--keep-steps", 0), "--keep-steps must be"),
+            (("--minimum", 1), "--minimum says how many suffice"),
+        ):
+            result = call("serve", tmp_path / "run", "--workers", 1, *arguments)
+            assert result.returncode == 2, result.stderr
+            assert said in result.stderr
+            assert len(result.stderr.splitlines()) == 1
+        assert not (tmp_path / "run").exists()
+
+    def test_a_file_is_no_directory(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        for place in ("file", "file/run"):
+            result = call("serve", tmp_path / place, "--workers", 1)
+            assert result.returncode == 1
+            assert (
+                f"{tmp_path / 'file'} is a file, and a run is kept in a directory" in result.stderr
+            )
 
     def test_somebody_elses_directory_is_refused_and_left_alone(self, tmp_path: Path) -> None:
         (tmp_path / "staged").mkdir()
@@ -176,8 +202,8 @@ class TestServe:
             pass
         result = call("serve", tmp_path, "--workers", 1, "--operation", "mean")
         assert result.returncode == 2
-        assert "operation='sum'" in result.stderr
-        assert "operation='mean'" in result.stderr
+        assert "has the operation 'sum'" in result.stderr
+        assert "cannot go on with the operation 'mean'" in result.stderr
 
     def test_a_deadline_that_closes_nothing_is_hinted_at(self, tmp_path: Path) -> None:
         with serving(tmp_path, "--workers", 1, "--deadline", 5) as (process, _):

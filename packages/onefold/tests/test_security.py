@@ -286,6 +286,13 @@ class TestClient:
             guarded.call("a", "join")
         assert guarded.secured.aggregator.status().roster == AB.roster
 
+    def test_what_is_none_is_refused(self) -> None:
+        """With what was expected, and before anything is sent."""
+        with pytest.raises(InvalidInput, match="a token is what"):
+            Credentials(token=3)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="credentials are a Credentials, not 'x'"):
+            onefold.connect("grpc://127.0.0.1:1", "a", credentials="x")  # type: ignore[arg-type]
+
     def test_a_token_is_not_shown(self) -> None:
         """Not where the credentials are printed, as a traceback may."""
         assert "secret" not in repr(Credentials(token="secret"))

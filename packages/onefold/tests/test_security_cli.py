@@ -15,6 +15,7 @@ import pytest
 from secured import BOUND_SECONDS, CERTIFICATES
 
 import onefold
+from onefold.cli.options import OPTION_OF
 from onefold.faults import Faults
 from onefold.launch import Job
 from onefold.launch.plan import worker_environment
@@ -84,6 +85,7 @@ class TestToken:
             (("revoke", "a"), "there is no file of tokens"),
             (("new", ""), "non-empty"),
             (("new", "a", "--expires-in", 0), "more than 0 days"),
+            (("new", "a", "--expires-in", 1e300), "less than a million"),
         ],
     )
     def test_what_is_wrong_is_one_line(
@@ -93,6 +95,31 @@ class TestToken:
         assert result.returncode == 2
         assert match in result.stderr
         assert len(result.stderr.splitlines()) == 1
+
+    def test_another_file_is_not_to_be_removed(self) -> None:
+        """Whoever gives the wrong file is told so, and not to make it anew."""
+        result = call("token", "list", "--tokens", CERTIFICATES / "ca.pem")
+        assert result.returncode == 2
+        assert "ca.pem is no file of tokens" in result.stderr
+        assert "remove" not in result.stderr
+
+    def test_what_has_expired_and_what_is_empty_is_told(self, tmp_path: Path) -> None:
+        tokens = tmp_path / "tokens.json"
+        identity = made(tokens, "a", "--expires-in", 30).partition(".")[0]
+        kept = json.loads(tokens.read_text())
+        kept["tokens"][0]["expires_at"] = 86_400.0
+        tokens.write_text(json.dumps(kept))
+        assert "expired 1970-01-02" in call("token", "list", "--tokens", tokens).stdout
+        call("token", "revoke", identity, "--tokens", tokens)
+        listed = call("token", "list", "--tokens", tokens)
+        assert listed.stdout == ""
+        assert listed.stderr == f"{tokens} has no tokens\n"
+
+    def test_options_have_the_names_that_messages_are_given(self) -> None:
+        """Whatever a message of the library is translated to can be typed."""
+        commands = "".join(call(command, "--help").stdout for command in ("serve", "status"))
+        for name in OPTION_OF.values():
+            assert f"{name} " in commands
 
     @pytest.mark.parametrize("name", ["new", "revoke", "list"])
     def test_every_command_has_an_example(self, name: str) -> None:

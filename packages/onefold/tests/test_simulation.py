@@ -167,6 +167,9 @@ class TestCommand:
         assert "seed 3: " in result.output
         assert "seed 4: " in result.output
         assert "joined as incarnation 1" in result.output
+        assert result.output.count("faults of this seed: ") == 2
+        assert "\n2 seeds: " in result.output
+        assert result.output.endswith("guarantees broken: 0\n")
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     @pytest.mark.parametrize("jobs", [1, 2])

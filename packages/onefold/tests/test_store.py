@@ -179,7 +179,7 @@ class TestDirectoryStore(StoreContract):
         """A file where the directory should be is a StoreError that names it."""
         path = Path(tmp_path / "file")
         path.write_text("")
-        with pytest.raises(StoreError, match=str(path)):
+        with pytest.raises(StoreError, match=f"{path} is a file"):
             DirectoryStore(path).open()
 
     def test_a_ledger_of_another_kind_is_an_error(self, tmp_path):

@@ -124,7 +124,13 @@ class Policy:
 
 def _fixed_text(fixed: str) -> str:
     values = json.loads(fixed)
-    return f"operation={values['operation']!r} and roster={reprlib.repr(values['roster'])}"
+    whom = {None: "nobody in particular", "joined": "whoever has joined"}
+    roster = values["roster"]
+    if isinstance(roster, int):
+        waits = f"the first {roster} that join"
+    else:
+        waits = reprlib.repr(roster) if isinstance(roster, list) else whom[roster]
+    return f"the operation {values['operation']!r} and steps that wait for {waits}"
 
 
 def _checked_roster(roster: object) -> tuple[str, ...] | int | str | None:

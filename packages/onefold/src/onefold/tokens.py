@@ -99,7 +99,10 @@ def token_for(
     if wrong is not None:
         raise InvalidInput(wrong)
     if expires_in_days is not None and not 0 < expires_in_days < 1e6:
-        raise InvalidInput(f"a token expires in more than 0 days, not {expires_in_days}")
+        raise InvalidInput(
+            f"a token expires in more than 0 days and less than a million, not {expires_in_days}; "
+            "leave it out for one that never does"
+        )
     now = time.time()
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     token = Token(
@@ -156,8 +159,8 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         return _tokens_of(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{path} is no file of tokens: {error}; put a copy back, or remove it and make all "
-            "tokens anew"
+            f"{path} is no file of tokens: {error}; give the one that `onefold token new` has "
+            "made, or if this was it put a copy back"
         ) from None
 
 

@@ -16,7 +16,7 @@ import sys
 import typer
 
 import onefold
-from onefold.cli import run, serve, simulate, status, token, warmup
+from onefold.cli import options, run, serve, simulate, status, token, warmup
 from onefold.errors import InvalidInput, OnefoldError
 
 __all__ = ["app", "main"]
@@ -76,5 +76,5 @@ def main() -> None:
 
 
 def _complain(error: OnefoldError, exit_status: int) -> int:
-    typer.echo(f"onefold: {error}", err=True)
+    typer.echo(f"onefold: {options.in_options(str(error))}", err=True)
     return exit_status

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from onefold.policy import Policy
 
 __all__ = [
+    "OPTION_OF",
     "Deadline",
     "KeepSteps",
     "Minimum",
@@ -26,17 +27,26 @@ __all__ = [
     "OperationOption",
     "SyncEachPush",
     "WarmUp",
+    "in_options",
     "named_path",
     "policy_of",
 ]
 
-_OPTION_OF = {
+OPTION_OF = {
+    "Credentials(insecure=True)": "--insecure",
     "deadline_seconds": "--deadline",
     "keep_steps": "--keep-steps",
-    "minimum": "--minimum",
     "open_steps_max": "--open-steps",
+    "part_bytes_max": "--part-bytes",
+    "staged_bytes_max": "--staged-bytes",
+    "tls_ca": "--tls-ca",
+    "tls_cert": "--tls-cert",
+    "tls_key": "--tls-key",
 }
-"""How the arguments of a policy are called on the command line."""
+"""How what messages name after the library's arguments is called on the command line."""
+
+_MINIMUM = re.compile(r"(?<!-)\bminimum\b")
+_NAMES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, OPTION_OF))})(?!\w)")
 
 
 class OperationChoice(enum.StrEnum):
@@ -117,8 +127,7 @@ def policy_of(roster: Sequence[str] | int | str, **arguments: object) -> Policy:
     try:
         policy = Policy(roster=roster, **arguments)  # type: ignore[arg-type] # it checks them
     except InvalidPolicy as error:
-        names = re.compile(rf"(?<!-)\b({'|'.join(_OPTION_OF)})\b")
-        raise InvalidPolicy(names.sub(lambda name: _OPTION_OF[name[0]], str(error))) from None
+        raise InvalidPolicy(_MINIMUM.sub("--minimum", str(error))) from None
     if policy.deadline_seconds is not None and policy.minimum is None:
         typer.echo(
             "onefold: --deadline alone closes nothing, since a step then still waits for all: "
@@ -126,6 +135,11 @@ def policy_of(roster: Sequence[str] | int | str, **arguments: object) -> Policy:
             err=True,
         )
     return policy
+
+
+def in_options(message: str) -> str:
+    """A message of the library in the words of the command line."""
+    return _NAMES.sub(lambda name: OPTION_OF[name[0]], message)
 
 
 def named_path(text: str) -> Path:

@@ -99,7 +99,7 @@ def run(  # noqa: PLR0913 - the options of a command line
     only if all workers finished, 1 if not, and 128 and the signal's number after a signal.
 
     \b
-    Examples:
+    Examples, in a clone of the repository after `make setup` (digits.py needs scikit-learn):
       onefold run --workers 4 -- python examples/digits.py
       onefold run --workers 4 --faults repeat=0.2,lose=0.1,delay=0.2 \\
           --kill-worker 1 --kill-server 1 -- python examples/digits.py

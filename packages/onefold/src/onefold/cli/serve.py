@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -182,21 +182,23 @@ def _serve_until_told(directory: Path, policy: Policy, serving: _Serving) -> Non
     from onefold.aggregator import Aggregator  # noqa: PLC0415
     from onefold.server import Server  # noqa: PLC0415
 
-    stopping = threading.Event()
+    # No threading.Event: a handler may interrupt its wait() where that holds the lock of its set().
+    told, tell = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    with Aggregator(directory, policy) as aggregator:
-        server = Server(
-            aggregator,
-            serving.listen,
-            security=serving.security,
-            limits=serving.limits,
-            warm_up=serving.warm_up,
-        )
-        server.start()
-        try:
-            typer.echo(f"listening on {server.address}")
-            stopping.wait()
-        finally:
-            server.stop(drain_seconds=_DRAIN_SECONDS)
+        signal.signal(number, lambda *_: os.write(tell, b"."))
+    aggregator = Aggregator(directory, policy)
+    server = Server(
+        aggregator,
+        serving.listen,
+        security=serving.security,
+        limits=serving.limits,
+        warm_up=serving.warm_up,
+    )
+    try:
+        server.start()  # opens the aggregator once it has been seen that it can listen
+        typer.echo(f"listening on {server.address}")
+        os.read(told, 1)
+    finally:
+        server.stop(drain_seconds=_DRAIN_SECONDS)
+        aggregator.shutdown()
     typer.echo(f"stopped; what it has is kept in {directory}, from where it can go on", err=True)

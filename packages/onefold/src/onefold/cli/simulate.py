@@ -73,16 +73,17 @@ def simulate(
 
 
 def _run_traced(campaign: Campaign, is_stopped: Callable[[], bool]) -> bool:
-    from onefold.simulation.campaign import traced  # noqa: PLC0415
+    from onefold.simulation.campaign import Tally, traced  # noqa: PLC0415
 
-    violated = False
+    total = Tally()
     for seed in range(campaign.first, campaign.first + campaign.seeds):
         if is_stopped():
             break
         outcome = traced(campaign.scenario(seed), is_shrunk=False)
         _print_trace(outcome)
-        violated = violated or outcome.violation is not None
-    return violated
+        total.note(outcome)
+    typer.echo(f"\n{_summary(total)}")
+    return bool(total.violations)
 
 
 def _run(campaign: Campaign, jobs: int, is_stopped: Callable[[], bool]) -> bool:
@@ -129,7 +130,7 @@ def _summary(total: Tally) -> str:
     return (
         f"{total.seeds} seeds: {total.events} events, {total.steps} steps closed, "
         f"{total.seconds / 86400:.1f} days of virtual time\n"
-        f"faults: {faults or 'none'}\n"
+        f"faults by kind: {faults or 'none'}\n"
         f"guarantees broken: {len(total.violations)}"
     )
 
@@ -138,7 +139,7 @@ def _print_trace(outcome: Outcome) -> None:
     typer.echo(f"seed {outcome.scenario.seed}: {outcome.scenario}")
     for line in outcome.trace:
         typer.echo(line)
-    typer.echo(f"faults: {'; '.join(outcome.faults) or 'none'}")
+    typer.echo(f"faults of this seed: {'; '.join(outcome.faults) or 'none'}")
     if outcome.violation is not None:
         typer.echo(f"BROKEN  {outcome.violation}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -85,13 +86,17 @@ def list_tokens(*, tokens: Tokens) -> None:
     """
     from onefold.tokens import read_tokens  # noqa: PLC0415
 
-    for token in read_tokens(tokens):
+    held = read_tokens(tokens)
+    for token in held:
         typer.echo(_text_of(token))
+    if not held:
+        typer.echo(f"{tokens} has no tokens", err=True)
 
 
 def _text_of(token: Token) -> str:
     end = "never expires"
     if token.expires_at is not None:
         moment = datetime.datetime.fromtimestamp(token.expires_at, datetime.UTC)
-        end = f"expires {moment:%Y-%m-%d %H:%M} UTC"
+        verb = "expires" if token.expires_at > time.time() else "expired"
+        end = f"{verb} {moment:%Y-%m-%d %H:%M} UTC"
     return f"token {token.id} of {token.role} {token.name!r}, {end}"

@@ -47,7 +47,9 @@ class Credentials:
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InvalidInput("a client certificate needs its key: tls_cert and tls_key together")
-        if self.token is not None and not _TOKEN.fullmatch(self.token):
+        if self.token is not None and not (
+            isinstance(self.token, str) and _TOKEN.fullmatch(self.token)
+        ):
             raise InvalidInput(
                 "a token is what `onefold token new` has printed, without spaces or line breaks"
             )

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from onefold.aggregate import Aggregate
-from onefold.checks import check_seconds, check_sending, check_step, check_worker
+from onefold.checks import check_seconds, check_sending, check_step, check_worker, show
 from onefold.client.calls import Calls
 from onefold.client.channel import FlightChannel
 from onefold.client.credentials import Credentials
@@ -68,6 +68,8 @@ def connect(
     if not worker:
         raise InvalidInput("no worker: give connect() the worker's name, or set ONEFOLD_WORKER")
     check_worker(worker)
+    if not isinstance(credentials, Credentials | None):
+        raise InvalidInput(f"credentials are a Credentials, not {show(credentials)}")
     channel = FlightChannel(address, (credentials or Credentials()).or_from(os.environ))
     client = Client(worker, Calls(channel, timeout_seconds), spool_directory)
     try:

@@ -66,9 +66,34 @@ def _found(listen: str) -> list[tuple[int, int, int, str, tuple[str, int]]]:
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise InvalidInput(f"an address to listen on is HOST:PORT, not {listen!r}")
+    _check_host(host, listen)
     try:
         return socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)  # type: ignore[return-value] # always of the internet
     except OSError as error:
         raise InvalidInput(f"cannot listen on {listen}: {error.strerror}") from error
     except ValueError as error:  # half a character, a zero byte, a name of too many letters
         raise InvalidInput(f"an address to listen on is HOST:PORT, not {show(listen)}") from error
+
+
+def _check_host(host: str, listen: str) -> None:
+    """Refuse what the system understands and gRPC does not."""
+    if ":" in host or "[" in host or "]" in host:
+        try:
+            bracketed = re.fullmatch(r"\[([^\[\]]+)\]", host)
+            ipaddress.IPv6Address(bracketed[1] if bracketed else "")
+        except ValueError:
+            raise InvalidInput(
+                f"an address to listen on is HOST:PORT, with an IPv6 address in brackets, as in "
+                f"[::1]:7000, not {listen!r}"
+            ) from None
+        return
+    try:
+        socket.inet_aton(host)  # takes 127.1, 0x7f.1 and plain numbers for addresses
+    except (OSError, ValueError):  # it is no number; or has half a character, or a zero byte
+        return
+    try:
+        ipaddress.IPv4Address(host)
+    except ValueError:
+        raise InvalidInput(
+            f"an IPv4 address has four numbers up to 255, as in 127.0.0.1:7000, not {listen!r}"
+        ) from None

@@ -54,8 +54,9 @@ class Server:
         warm_up: bool = False,
     ) -> None:
         self._aggregator = aggregator
-        self._listen = host_and_port(listen)
         self._security = security or Security()
+        self._security.check_scheme(listen)
+        self._listen = host_and_port(listen)
         self._limits = limits or Limits()
         self._warms_up = warm_up
         self._service: Service | None = None
@@ -83,6 +84,7 @@ class Server:
             return self
         self._security.check_listen(self._listen)
         self._security.check_files()
+        check_free(self._listen)
         self._aggregator.open()
         self._stopping = threading.Event()  # a thread of an earlier start has its own
         self._uploads = Uploads(self._limits, self._aggregator)
@@ -150,7 +152,6 @@ class Server:
                 )
 
     def _listening(self, uploads: Uploads) -> Service:
-        check_free(self._listen)
         dispatcher = Dispatcher(self._aggregator, self._stopping, self._limits)
         try:
             return Service(dispatcher, self._listen, self._security, uploads)

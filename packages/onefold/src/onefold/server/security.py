@@ -52,6 +52,18 @@ class Security:
         """How addresses of the server begin."""
         return "grpc" if self.tls_cert is None else "grpc+tls"
 
+    def check_scheme(self, listen: object) -> None:
+        """Check that what is asked for with ``grpc+tls://`` is not served in the clear.
+
+        Raises:
+            InvalidInput: There is no certificate.
+        """
+        if self.tls_cert is None and str(listen).startswith("grpc+tls:"):
+            raise InvalidInput(
+                f"{listen} needs a certificate and its key: tls_cert and tls_key; without TLS say "
+                "grpc:// or nothing before HOST:PORT"
+            )
+
     def check_listen(self, listen: str) -> None:
         """Check that who can reach an address is asked who they are.
 

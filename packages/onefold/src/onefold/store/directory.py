@@ -284,6 +284,8 @@ class DirectoryStore:
         """Make it, and those above it, so that each of their names survives a power cut."""
         if path.is_dir():
             return
+        if path.exists():
+            raise StoreError(f"{path} is a file, and a run is kept in a directory; give another")
         if path.parent != path:
             self._make_directory(path.parent)
         self.files.make_directory(path)

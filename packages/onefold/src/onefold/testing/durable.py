@@ -193,11 +193,11 @@ class DurableContract(AggregatorContract):
     @pytest.mark.parametrize(
         ("policy", "named"),
         [
-            (Policy(roster=["a", "b"], operation="mean"), "operation='mean'"),
-            (Policy(roster=["b", "a"]), r"roster=\['b', 'a'\]"),
-            (Policy(roster=2), "roster=2"),
-            (Policy(roster="joined"), "roster='joined'"),
-            (Policy(), "roster=None"),
+            (Policy(roster=["a", "b"], operation="mean"), "the operation 'mean'"),
+            (Policy(roster=["b", "a"]), r"wait for \['b', 'a'\]"),
+            (Policy(roster=2), "wait for the first 2 that join"),
+            (Policy(roster="joined"), "wait for whoever has joined"),
+            (Policy(), "wait for nobody in particular"),
         ],
     )
     def test_a_run_keeps_its_operation_and_its_roster(
@@ -207,7 +207,7 @@ class DurableContract(AggregatorContract):
         open_run(AB).push(7, "a", one(2))
         with pytest.raises(InvalidPolicy, match=named) as caught:
             open_run(policy)
-        assert "operation='sum' and roster=['a', 'b']" in str(caught.value)
+        assert "the operation 'sum' and steps that wait for ['a', 'b']" in str(caught.value)
         again = open_run(AB)
         again.push(7, "b", one(5))
         assert number(again.pull(7)) == 7

@@ -270,6 +270,18 @@ def test_too_little_memory_is_no_damage(tmp_path, monkeypatch):
         read_part(path)
 
 
+@pytest.mark.parametrize("offsets", [[2**62, 2**62 + 1], [0, 2**62], [-1, 1], [1, 0]])
+def test_offsets_that_have_rotted_are_damage(tmp_path, offsets):
+    """They are told where a file is read, before anybody follows them to send it."""
+    schema, batches = next(encode(Update({"w": np.ones(1000)})))
+    path = tmp_path / "part.arrow"
+    write_part(path, schema, batches, sync=False)
+    before, _, after = path.read_bytes().rpartition(np.array([0, 1000]).tobytes())
+    path.write_bytes(before + np.array(offsets).tobytes() + after)
+    with pytest.raises(Damaged, match=r"part\.arrow is damaged"):
+        read_part(path)
+
+
 def test_very_many_rows_of_next_to_nothing_are_refused() -> None:
     """A row costs a server time and memory whatever it holds; many tensors have many."""
     rows = 70_000

@@ -180,8 +180,9 @@ def _roster(workers: int | None, roster: str | None, *, joined: bool) -> list[st
 
 def _serve_until_told(directory: Path, policy: Policy, serving: _Serving) -> None:
     from onefold.aggregator import Aggregator  # noqa: PLC0415
-    from onefold.server import Server  # noqa: PLC0415
+    from onefold.server import Server, share_memory_between_threads  # noqa: PLC0415
 
+    share_memory_between_threads()
     # No threading.Event: a handler may interrupt its wait() where that holds the lock of its set().
     told, tell = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -21,10 +21,12 @@ The server decides nothing: it reads commands (:mod:`onefold.wire`), calls the
 * :mod:`~onefold.server.connections`: ending those of who stands still.
 * :mod:`~onefold.server.warming`: compiling ahead, in the background.
 * :mod:`~onefold.server.ports`: whether an address is free.
+* :mod:`~onefold.server.memory`: what its process keeps of the memory that it has used.
 """
 
 from onefold.server.limits import Limits
+from onefold.server.memory import share_memory_between_threads
 from onefold.server.running import Server
 from onefold.server.security import Security
 
-__all__ = ["Limits", "Security", "Server"]
+__all__ = ["Limits", "Security", "Server", "share_memory_between_threads"]

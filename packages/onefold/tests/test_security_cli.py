@@ -115,6 +115,25 @@ class TestToken:
         assert listed.stdout == ""
         assert listed.stderr == f"{tokens} has no tokens\n"
 
+    def test_a_token_that_nobody_has_read_is_none(self, tmp_path: Path) -> None:
+        """Where it cannot be printed, one line says so, and the file is as it was."""
+        tokens = tmp_path / "tokens.json"
+        made(tokens, "a")
+        kept = json.loads(tokens.read_text())
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                command("token", "new", "b", "--tokens", tokens),
+                check=False,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=BOUND_SECONDS,
+            )
+        assert done.returncode == 1
+        assert done.stderr.startswith("onefold: the output could not be written: ")
+        assert done.stderr.count("\n") == 1
+        assert json.loads(tokens.read_text()) == kept
+
     def test_options_have_the_names_that_messages_are_given(self) -> None:
         """Whatever a message of the library is translated to can be typed."""
         commands = "".join(call(command, "--help").stdout for command in ("serve", "status"))

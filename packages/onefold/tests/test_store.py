@@ -310,6 +310,16 @@ class TestDirectoryStore(StoreContract):
         store.close()
         assert list((tmp_path / "elsewhere").iterdir()) == []
 
+    def test_a_directory_that_was_moved_goes_on_where_it_is_put_back(self, store, tmp_path):
+        """Whoever moves it is told so, and nothing is lost."""
+        close_with(store, 1, example_update())
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        with pytest.raises(StoreError, match="moved or removed: put it back"):
+            close_with(store, 2, example_update())
+        (tmp_path / "elsewhere").rename(tmp_path / "run")
+        close_with(store, 2, example_update())
+        assert store.aggregate_manifest(1) is not None
+
     def test_reading_a_ledger_that_fails_is_an_error_of_its_own(self, store):
         """An error of SQLite is a StoreError that says so."""
         store._open_tables._database.execute("drop table closed")

@@ -10,6 +10,7 @@ happened.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -20,6 +21,9 @@ from onefold.cli import options, run, serve, simulate, status, token, warmup
 from onefold.errors import InvalidInput, OnefoldError
 
 __all__ = ["app", "main"]
+
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+"""What a redirected standard output may fail with; where nobody reads a pipe, typer ends mutely."""
 
 app = typer.Typer(
     name="onefold",
@@ -73,8 +77,12 @@ def main() -> None:
         sys.exit(_complain(error, 2))
     except OnefoldError as error:
         sys.exit(_complain(error, 1))
+    except OSError as error:
+        if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
+            raise
+        sys.exit(_complain(f"the output could not be written: {error.strerror}", 1))
 
 
-def _complain(error: OnefoldError, exit_status: int) -> int:
+def _complain(error: OnefoldError | str, exit_status: int) -> int:
     typer.echo(f"onefold: {options.in_options(str(error))}", err=True)
     return exit_status

@@ -53,10 +53,15 @@ def new(
     Example:  onefold token new a --tokens tokens.json --expires-in 30
     """
     from onefold.tokens import Role, token_for  # noqa: PLC0415 - `onefold --help` is to be quick
+    from onefold.tokens import revoke as revoke_in  # noqa: PLC0415
 
     role = Role.OBSERVER if observer else Role.WORKER
     text, token = token_for(tokens, name, role, expires_in_days=expires_in)
-    typer.echo(text)
+    try:
+        typer.echo(text)
+    except OSError:
+        revoke_in(tokens, token.id)  # nobody will ever know it
+        raise
     typer.echo(f"{_text_of(token)}; give it to nobody else: ONEFOLD_TOKEN=...", err=True)
 
 

@@ -16,9 +16,9 @@ def share_memory_between_threads() -> None:
     """Let glibc's threads share a few arenas, and give large pieces back to the system at once.
 
     Each call is answered in one of many threads; of up to eight arenas for each processor, each
-    keeps as much as was ever needed in it at a time. (16 workers with updates of 256 MiB: 1 GiB
-    before, and 0.6 since, in no more time.) Of other C libraries this asks nothing. To be called
-    before there are many threads, and only by who owns the process.
+    keeps as much as was ever needed in it at a time. (benchmarks/server.md has what that comes to.)
+    Of other C libraries this asks nothing. To be called before there are many threads, and only by
+    who owns the process.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -359,6 +359,8 @@ def _advice(error: OSError) -> str:
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             return "nothing that was accepted is lost; make room on the disk, and it goes on"
+        case errno.ENOENT:
+            return "it has been moved or removed: put it back, and it goes on"
         case errno.EROFS | errno.EACCES | errno.EPERM:
             return "let this process write there, or give another directory"
         case _:

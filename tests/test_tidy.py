@@ -74,8 +74,8 @@ PACKAGES = (
         (
             *("receipt", "errors", "checks", "contract", "update", "policy", "exact", "ledger"),
             *("parts", "store", "reduction", "aggregate", "status", "register", "aggregator"),
-            *("wire", "tokens", "certificates", "server", "client", "faults", "launch", "testing"),
-            *("simulation", "cli"),
+            *("wire", "tokens", "certificates", "forks", "server", "client", "faults", "launch"),
+            *("testing", "simulation", "cli"),
         ),
     ),
 )

@@ -14,6 +14,7 @@ from onefold.checks import show
 from onefold.client.credentials import Credentials, is_loopback
 from onefold.client.diagnosis import hint, lasting_failure, plain
 from onefold.errors import InvalidInput
+from onefold.forks import use_grpc
 from onefold.parts import check_part_schema
 from onefold.wire import (
     Command,
@@ -84,6 +85,7 @@ class FlightChannel:
 
     Raises:
         InvalidInput: This is no address, or the credentials cannot be shown there.
+        TransportError: This process is a fork of one that has used gRPC.
     """
 
     def __init__(self, address: str, credentials: Credentials | None = None) -> None:
@@ -139,6 +141,7 @@ class FlightChannel:
     @contextmanager
     def _call(self) -> Iterator[flight.FlightClient]:
         """The connection, for as long as a call lasts."""
+        use_grpc()
         connection = self._flight
         if connection is None:
             raise Unreachable("the connection has been closed")
@@ -166,6 +169,7 @@ class FlightChannel:
         return [*_OPTIONS, ("grpc.enable_http_proxy", 0)]
 
     def _connected(self) -> flight.FlightClient:
+        use_grpc()
         try:
             return flight.FlightClient(
                 self.address,

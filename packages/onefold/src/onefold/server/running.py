@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from onefold.aggregator import Aggregator
 from onefold.errors import AddressInUse, OnefoldError, TransportError
+from onefold.forks import use_grpc
 from onefold.server.connections import end_connection
 from onefold.server.dispatch import Dispatcher
 from onefold.server.limits import Limits
@@ -79,9 +80,11 @@ class Server:
             AddressInUse: The port is taken.
             InvalidInput: ``listen`` is no ``HOST:PORT`` of this machine, or others can reach it and
                 ``security`` asks nobody who they are, or a file that it names cannot be used.
+            TransportError: This process is a fork of one that has used gRPC.
         """
         if self._service is not None:
             return self
+        use_grpc()
         self._security.check_listen(self._listen)
         self._security.check_files()
         check_free(self._listen)

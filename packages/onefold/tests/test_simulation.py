@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 import onefold
 from onefold.cli import app
+from onefold.simulation import campaign
 from onefold.simulation.campaign import Campaign, Tally, traced
 from onefold.simulation.choices import Choices
 from onefold.simulation.processes import main
@@ -226,6 +228,20 @@ class TestProcesses:
         broken = Campaign(0, 1, workers="none")  # type: ignore[arg-type] # so that it fails there
         with pytest.raises(onefold.OnefoldError, match="has ended before it had run"):
             list(broken.run(1, lambda: False))
+
+    def test_one_that_a_signal_has_ended_is_not_missed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is sent to all of a terminal, and reaches a process before it has a session."""
+
+        class Gone:
+            def send(self, _call: object) -> None:
+                raise BrokenPipeError
+
+        monkeypatch.setattr(campaign, "calling", lambda: nullcontext(Gone()))
+        assert list(Campaign(0, 1).run(1, lambda: True)) == []
+        with pytest.raises(onefold.OnefoldError, match="has ended before it had run"):
+            list(Campaign(0, 1).run(1, lambda: False))
 
     def test_it_ends_when_nobody_is_left_to_send_anything(self) -> None:
         """As when whoever started it was killed."""

@@ -92,7 +92,7 @@ def test_a_server_that_is_killed_at_any_instant_goes_on(seed: int) -> None:
     """Each worker counts once in every step, to the bit, and what was pulled never changes."""
     counts, wrong = one_server_run(seed)
     assert not wrong, f"crash.py --seed {seed} --runs 0 --servers 1\n{wrong}"
-    assert counts["server kills"] > 1
+    assert counts["server kills"] >= 2
 
 
 @pytest.mark.parametrize("bug", sorted(PLANTED))

@@ -91,6 +91,17 @@ class Campaign:
         Raises:
             OnefoldError: One of the processes was killed, or ended for want of memory.
         """
+        try:
+            yield from self._run(processes, is_stopped)
+        except (EOFError, ConnectionError):
+            if is_stopped():  # a process that had only just begun has had the signal, too
+                return
+            raise OnefoldError(
+                "a process that ran seeds has ended before it had run them; if it has said nothing "
+                "it was killed, perhaps for want of memory: try it with fewer --jobs"
+            ) from None
+
+    def _run(self, processes: int, is_stopped: Callable[[], bool]) -> Iterator[Tally]:
         pieces = self._pieces()
         with _directory() as directory, ExitStack() as stack:
             busy: list[Calling] = []
@@ -101,7 +112,7 @@ class Campaign:
             left = pieces[processes:]
             while busy and not is_stopped():
                 for process in cast("list[Calling]", wait(busy, _LOOK_SECONDS)):
-                    yield _received(process)
+                    yield cast("Tally", process.recv())
                     if left:
                         process.send(partial(left.pop(0).run_here, directory))
                     else:
@@ -142,16 +153,6 @@ def traced(
         if outcome.violation is None or not is_shrunk:
             return outcome
         return shrunk(outcome, directory, is_stopped)
-
-
-def _received(process: Calling) -> Tally:
-    try:
-        return cast("Tally", process.recv())
-    except (EOFError, ConnectionError):
-        raise OnefoldError(
-            "a process that ran seeds has ended before it had run them; if it has said nothing it "
-            "was killed, perhaps for want of memory: try it with fewer --jobs"
-        ) from None
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -144,7 +145,7 @@ class TestServe:
             process.send_signal(number)
             _, errors = process.communicate(timeout=BOUND_SECONDS)
             assert process.returncode == 0
-            assert errors.startswith(f"stopped; what it has is kept in {tmp_path}")
+            assert re.match(rf"stopped; run [0-9a-f]{{32}} is kept in {tmp_path}", errors)
             assert errors.count("\n") == 1
 
     def test_a_second_server_on_the_directory_is_refused(self, tmp_path: Path) -> None:

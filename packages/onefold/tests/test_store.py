@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -11,11 +12,18 @@ import pytest
 
 from onefold.errors import Damaged, Expired, InvalidInput, StoreError, StoreLocked
 from onefold.ledger import Contributed, Ledger, StepOpened
-from onefold.parts import encode
+from onefold.parts import Payload, encode
 from onefold.policy import Policy
 from onefold.store import DirectoryStore, MemoryStore
 from onefold.store.files import Files
-from onefold.testing.stores import StoreContract, close_with, contribution, example_update, staged
+from onefold.testing.stores import (
+    StoreContract,
+    close_with,
+    closing,
+    contribution,
+    example_update,
+    staged,
+)
 
 
 def change_as_nobody_should(database, statement):
@@ -319,6 +327,44 @@ class TestDirectoryStore(StoreContract):
         (tmp_path / "elsewhere").rename(tmp_path / "run")
         close_with(store, 2, example_update())
         assert store.aggregate_manifest(1) is not None
+
+    @pytest.mark.parametrize("how", ["moved", "removed"])
+    def test_another_store_at_its_old_place_is_left_alone(self, store, make_store, tmp_path, how):
+        """Whoever moves or removes a directory that is open, and begins another run under its
+        name, loses nothing of that run to the earlier store."""
+        close_with(store, 1, example_update())
+        late = staged(store, 2, example_update())
+        if how == "moved":
+            (tmp_path / "run").rename(tmp_path / "elsewhere")
+        else:
+            shutil.rmtree(tmp_path / "run")
+        other = make_store()
+        other.open()
+        closed = close_with(other, 1, example_update(2.0))
+        part = staged(other, 2, example_update(3.0))
+        before = sorted((tmp_path / "run").rglob("*"))
+        for touch in (
+            lambda: close_with(store, 2, example_update()),
+            lambda: store.write_aggregate(2, encode(example_update())),
+            lambda: store.close_step(closing(2, late), late),
+            lambda: store.commit([StepOpened(3, None, 1.0, None)], durable=True),
+            lambda: store.payload(late),
+            lambda: store.aggregate_manifest(1),
+            lambda: store.aggregate_part(1, "0"),
+            lambda: store.prune(0),
+            lambda: store.run,
+        ):
+            with pytest.raises(StoreError, match="another stands in its place"):
+                touch()
+        store.discard(late.parts)
+        store.close()
+        assert sorted((tmp_path / "run").rglob("*")) == before
+        other.payload(part).verify()
+        other.close()
+        other.open()
+        assert other.aggregate_manifest(1) == closed
+        Payload(closed, [other.aggregate_part(1, name)[1] for name in closed.parts]).verify()
+        other.close()
 
     def test_reading_a_ledger_that_fails_is_an_error_of_its_own(self, store):
         """An error of SQLite is a StoreError that says so."""

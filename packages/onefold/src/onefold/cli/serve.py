@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from onefold.cli import options
-from onefold.errors import InvalidPolicy
+from onefold.errors import InvalidPolicy, StoreError
 
 if TYPE_CHECKING:
+    from onefold.aggregator import Aggregator
     from onefold.policy import Policy
     from onefold.server import Limits, Security
 
@@ -199,7 +200,15 @@ def _serve_until_told(directory: Path, policy: Policy, serving: _Serving) -> Non
         server.start()  # opens the aggregator once it has been seen that it can listen
         typer.echo(f"listening on {server.address}")
         os.read(told, 1)
+        kept = _where_kept(aggregator, directory)
     finally:
         server.stop(drain_seconds=_DRAIN_SECONDS)
         aggregator.shutdown()
-    typer.echo(f"stopped; what it has is kept in {directory}, from where it can go on", err=True)
+    typer.echo(f"stopped; {kept}", err=True)
+
+
+def _where_kept(aggregator: Aggregator, directory: Path) -> str:
+    try:
+        return f"run {aggregator.run} is kept in {directory}, from where it can go on"
+    except StoreError as error:
+        return str(error)

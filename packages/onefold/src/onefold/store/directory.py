@@ -15,7 +15,6 @@ directory above have been synced. What a crash left half done is swept when the 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -24,32 +23,25 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
 from weakref import WeakSet
 
 import pyarrow as pa
 import xxhash
 
-from onefold.errors import (
-    Damaged,
-    InvalidInput,
-    ProtocolError,
-    StoreError,
-    StoreLocked,
-)
+from onefold.errors import Damaged, InvalidInput, ProtocolError, StoreError
 from onefold.ledger import Change, Closing, StepClosed
 from onefold.parts import Manifest, Payload, read_part
 from onefold.store.base import Part, WrittenPart, check_readable
 from onefold.store.files import Files
+from onefold.store.lock import DirectoryLock
 from onefold.store.tables import Tables
 
 __all__ = ["DirectoryStore"]
 
 _ONLY_A_COPY = "the disk or another program has changed it, and only a copy has it as it was"
-_LOCK = "lock"
 _LEDGER = "ledger.sqlite"
 _UNFINISHED = ".unfinished"
-_STEP = re.compile("0|-?[1-9][0-9]*")
+_STEP = re.compile(r"(0|-?[1-9][0-9]*)((-[0-9a-f]{32})?\.unfinished)?")
 _INDEX = re.compile("0|[1-9][0-9]{0,18}")
 _PART = re.compile("(0|-?[1-9][0-9]*)-[0-9a-f]{32}")
 
@@ -69,7 +61,9 @@ class DirectoryStore:
         self._directory = Path(directory).absolute()  # wherever this process goes
         self._staged = self._directory / "staged"
         self._aggregates = self._directory / "aggregates"
-        self._lock: IO[str] | None = None
+        # No other store writes what is named after this one, wherever the directory is moved to.
+        self._token = uuid.uuid4().hex
+        self._lock: DirectoryLock | None = None
         self._open_tables: Tables | None = None
         self._process = 0
         self._placing = threading.Lock()
@@ -90,7 +84,7 @@ class DirectoryStore:
             with _as_store_error(f"the directory {self._directory} cannot be opened"):
                 self._make_directory(self._directory)
                 _refuse_what_is_not_ours(self._directory)
-                self._lock = _locked(self._directory / _LOCK)
+                self._lock = DirectoryLock(self._directory)
                 self._process = os.getpid()
                 self._open_tables = Tables(
                     self._directory / _LEDGER,
@@ -166,13 +160,18 @@ class DirectoryStore:
 
     def payload(self, manifest: Manifest) -> Payload:
         """The staged parts that a manifest names."""
-        parts = [read_part(self._staged_path(part))[1] for part in manifest.parts]
+        try:
+            parts = [read_part(self._staged_path(part))[1] for part in manifest.parts]
+        except Damaged:
+            self._check_in_place()  # else they are elsewhere, and whole
+            raise
         return Payload(manifest, parts)
 
     def write_aggregate(self, step: int, parts: Iterable[Part]) -> list[WrittenPart]:
         """Write and sync the parts of an aggregate, beside its place."""
-        unfinished = self._aggregates / f"{step}{_UNFINISHED}"
+        unfinished = self._unfinished_aggregate(step)
         with _as_store_error(f"the aggregate of step {step} cannot be written"):
+            self._check_in_place()
             self.files.remove_tree(unfinished)
             self.files.make_directory(unfinished)
             written: list[WrittenPart] = []
@@ -189,12 +188,14 @@ class DirectoryStore:
         swept at the next start.
         """
         step = closing.closed.step
+        self._check_in_place()
         if manifest is not None:
             with _as_store_error(f"the aggregate of step {step} cannot be written"):
                 self._place_aggregate(step, manifest)
         digest = None if manifest is None else _digest(_manifest_bytes(manifest))
         self._tables.close_step(closing.changes, digest)
-        with suppress(OSError):
+        with suppress(OSError, StoreError):
+            self._check_in_place()
             self.discard(path.stem for path in self._staged.glob(f"{step}-*.arrow"))
 
     def closed_step(self, step: int) -> StepClosed | None:
@@ -236,7 +237,8 @@ class DirectoryStore:
     def prune(self, keep_steps: int) -> None:
         """Drop the tensors of all but the last steps to close."""
         for step in self._tables.prune(keep_steps):
-            with suppress(OSError):  # it is swept at the next start
+            with suppress(OSError, StoreError):  # it is swept at the next start
+                self._check_in_place()
                 self.files.remove_tree(self._aggregates / str(step))
 
     def staged_bytes(self) -> int:
@@ -258,7 +260,13 @@ class DirectoryStore:
                 f"process {self._process} has the store in {self._directory} open; a fork of it, "
                 f"as process {os.getpid()} is, cannot use it too"
             )
+        self._check_in_place()
         return self._open_tables
+
+    def _check_in_place(self) -> None:
+        """See that the names under which this store writes are still those of its own files."""
+        if self._lock is not None:
+            self._lock.check()
 
     def _check_readable(self, step: int) -> None:
         outcome, pruned = self._tables.outcome(step) or (None, False)
@@ -274,11 +282,15 @@ class DirectoryStore:
     def _check_still(self, tables: Tables) -> None:
         if self._open_tables is not tables:
             raise StoreError(f"the store in {self._directory} was closed while a part came in")
+        self._check_in_place()
 
     def _staged_path(self, name: str) -> Path:
         if not _PART.fullmatch(name):
             raise Damaged(f"there is no staged part {name!r}")
         return self._staged / f"{name}.arrow"
+
+    def _unfinished_aggregate(self, step: int) -> Path:
+        return self._aggregates / f"{step}-{self._token}{_UNFINISHED}"
 
     def _make_directory(self, path: Path) -> None:
         """Make it, and those above it, so that each of their names survives a power cut."""
@@ -293,10 +305,11 @@ class DirectoryStore:
 
     def _place_aggregate(self, step: int, manifest: Manifest) -> None:
         place = self._aggregates / str(step)
-        unfinished = self._aggregates / f"{step}{_UNFINISHED}"
+        unfinished = self._unfinished_aggregate(step)
         self.files.write_bytes(unfinished / "manifest.json", _manifest_bytes(manifest))
         self.files.sync_directory(unfinished)
-        self.files.remove_tree(place)  # of a crash before the ledger knew
+        self._check_in_place()
+        self.files.remove_tree(place)  # of a failure before the ledger knew
         self.files.rename(unfinished, place)
         self.files.sync_directory(self._aggregates)
 
@@ -310,7 +323,7 @@ class DirectoryStore:
                 self.files.remove(path)
         kept = {str(step) for step in self._tables.kept_steps()}
         for directory in self._aggregates.iterdir():
-            is_step = _STEP.fullmatch(directory.name.removesuffix(_UNFINISHED))
+            is_step = _STEP.fullmatch(directory.name)
             if is_step and directory.name not in kept and directory.is_dir():
                 self.files.remove_tree(directory)
 
@@ -318,25 +331,12 @@ class DirectoryStore:
 def _refuse_what_is_not_ours(directory: Path) -> None:
     """A run is kept in a directory of its own: what stands in it is swept."""
     names = {path.name for path in directory.iterdir()}
-    if _LEDGER in names or names <= {_LOCK}:  # a crash may have left the lock alone
+    if _LEDGER in names or names <= {DirectoryLock.NAME}:  # a crash may have left the lock alone
         return
     raise StoreError(
         f"the directory {directory} is not empty ({', '.join(sorted(names)[:3])}) and has no "
         f"{_LEDGER}, so it is none of onefold's; give a new or empty one, or that of an earlier run"
     )
-
-
-def _locked(path: Path) -> IO[str]:
-    file = path.open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise StoreLocked(
-            f"the directory {path.parent} is open in another process; a directory has one server "
-            "at a time: stop the other, or use another directory"
-        ) from None
-    return file
 
 
 def _manifest_bytes(manifest: Manifest) -> bytes:

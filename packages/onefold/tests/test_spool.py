@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,14 @@ def test_the_same_sending_kept_anew_has_files_of_its_own(spool: Spool) -> None:
     first.remove()
     assert again.attempt == first.attempt
     assert digest(again) == again.manifest.digest
+
+
+def test_a_directory_that_was_removed_is_told(spool: Spool, tmp_path: Path) -> None:
+    """Whoever tidies up may take the directory, too; room is not what is missing then."""
+    for path in tmp_path.iterdir():
+        shutil.rmtree(path)
+    with pytest.raises(StoreError, match="somebody has removed it"):
+        spool.keep(7, Update({"w": np.zeros(BLOCK_BYTES)}, 1))
 
 
 def test_a_removed_file_is_told(spool: Spool, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import onefold
+from onefold.client import session, spool
 from onefold.errors import InvalidInput, InvalidUpdate, NotYet, Refused, TransportError
 from onefold.policy import Policy
 from onefold.receipt import Status
@@ -125,3 +127,28 @@ def test_a_client_is_over_after_with(address: str) -> None:
     ):
         with pytest.raises(TransportError, match="connect again"):
             call()
+
+
+@pytest.mark.parametrize("moment", ["spooling", "spooled", "sending"])
+def test_closing_in_the_middle_of_a_push_is_told_as_what_it_is(
+    address: str, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Another thread may close the client at any time: its push is then told so, whatever it was
+    that it could not find any more."""
+    client = onefold.connect(address, "a")
+    monkeypatch.setattr(spool, "_IN_MEMORY_BYTES_MAX", 0)
+
+    def closing_before(module: ModuleType, name: str) -> None:
+        call = getattr(module, name)
+
+        def closing(*arguments: object, **options: object) -> object:
+            client.close()
+            return call(*arguments, **options)
+
+        monkeypatch.setattr(module, name, closing)
+
+    places = {"spooling": (spool, "manifest_of"), "spooled": (spool, "write_part")}
+    closing_before(*places.get(moment, (session, "send_update")))
+    for step in (0, 1):
+        with pytest.raises(TransportError, match="closed"):
+            client.push(step, np.ones(4))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from onefold.client.calls import CALL_SECONDS, Calls
 from onefold.client.sending import send as send_update
@@ -59,7 +60,9 @@ class Session:
         """Keep an update and send it, until there is a receipt."""
         self._make_room(step)
         while True:
-            receipt = self._send(self._spool.keep(step, update))
+            with self._told_if_closed():
+                spooled = self._spool.keep(step, update)
+            receipt = self._send(spooled)
             if receipt is not None:
                 self._note(receipt)
                 return receipt
@@ -128,7 +131,8 @@ class Session:
         with spooled.sending:
             if self._spool.get(spooled.step) is not spooled:
                 return None
-            receipt = send_update(self._calls, self.joined, spooled)
+            with self._told_if_closed():
+                receipt = send_update(self._calls, self.joined, spooled)
         if receipt.status not in STANDS:
             self._spool.forget(spooled.step)
         if receipt.status is Status.FENCED:
@@ -137,6 +141,15 @@ class Session:
         if receipt.status is Status.OTHER_RUN:
             raise Refused(receipt)
         return receipt
+
+    @contextmanager
+    def _told_if_closed(self) -> Iterator[None]:
+        """Where another thread has closed the client, its spool is gone for that reason."""
+        try:
+            yield
+        except StoreError:
+            self._calls.check_open()
+            raise
 
     def _send_again(self, step: int) -> Receipt | None:
         spooled = self._spool.get(step)

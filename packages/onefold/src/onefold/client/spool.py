@@ -8,6 +8,7 @@ A client that is killed leaves its directory behind; the next one that connects 
 
 from __future__ import annotations
 
+import errno
 import itertools
 import threading
 from collections import OrderedDict
@@ -165,22 +166,34 @@ class Spool:
         return [_copied(schema, batches) for schema, batches in encode(update)]
 
     def _in_files(self, step: int, update: Update) -> list[tuple[int, Path | _Content]]:
-        assert self._place is not None
+        place = self._place
+        if place is None:
+            raise StoreError(f"the update for step {step} cannot be spooled: the spool is closed")
         written: list[tuple[int, Path | _Content]] = []
         paths: list[Path] = []
         try:
             for schema, batches in encode(update):
-                paths.append(self._place.path / f"{step}-{next(self._serials)}.arrow")
+                paths.append(place.path / f"{step}-{next(self._serials)}.arrow")
                 written.append((write_part(paths[-1], schema, batches, sync=False), paths[-1]))
         except BaseException as error:
             _remove(paths)
             if not isinstance(error, OSError):
                 raise
             raise StoreError(
-                f"the update for step {step} cannot be spooled in {self._place.path}: {error}; "
-                "make room there, or connect with another spool_directory"
+                f"the update for step {step} cannot be spooled in {place.path}: {error.strerror or error}; "
+                f"{_advice(error)}"
             ) from error
         return written
+
+
+def _advice(error: OSError) -> str:
+    match error.errno:
+        case errno.ENOENT:
+            return "somebody has removed it; connect with a spool_directory that nobody cleans up"
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return "make room there, or connect with another spool_directory"
+        case _:
+            return "let this process write there, or connect with another spool_directory"
 
 
 def _size_bytes(update: Update) -> int:

@@ -180,8 +180,8 @@ class Spool:
             if not isinstance(error, OSError):
                 raise
             raise StoreError(
-                f"the update for step {step} cannot be spooled in {place.path}: {error.strerror or error}; "
-                f"{_advice(error)}"
+                f"the update for step {step} cannot be spooled in {place.path}: "
+                f"{error.strerror or error}; {_advice(error)}"
             ) from error
         return written
 

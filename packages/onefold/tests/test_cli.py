@@ -148,6 +148,16 @@ class TestServe:
             assert re.match(rf"stopped; run [0-9a-f]{{32}} is kept in {tmp_path}", errors)
             assert errors.count("\n") == 1
 
+    def test_it_does_not_say_that_it_keeps_what_was_moved(self, tmp_path: Path) -> None:
+        """Whoever has moved its directory is told so at the end, too."""
+        with serving(tmp_path / "run", "--workers", 1) as (process, _):
+            (tmp_path / "run").rename(tmp_path / "elsewhere")
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=BOUND_SECONDS)
+            assert process.returncode == 0
+            assert errors.startswith(f"stopped; the directory {tmp_path / 'run'}, or the file lock")
+            assert "moved or removed: put it back" in errors
+
     def test_a_second_server_on_the_directory_is_refused(self, tmp_path: Path) -> None:
         with serving(tmp_path, "--workers", 1):
             result = call("serve", tmp_path, "--workers", 1)

@@ -12,7 +12,7 @@ import pytest
 
 from onefold.errors import Damaged, Expired, InvalidInput, StoreError, StoreLocked
 from onefold.ledger import Contributed, Ledger, StepOpened
-from onefold.parts import Payload, encode
+from onefold.parts import Payload, encode, manifest_of
 from onefold.policy import Policy
 from onefold.store import DirectoryStore, MemoryStore
 from onefold.store.files import Files
@@ -364,6 +364,64 @@ class TestDirectoryStore(StoreContract):
         other.open()
         assert other.aggregate_manifest(1) == closed
         Payload(closed, [other.aggregate_part(1, name)[1] for name in closed.parts]).verify()
+        other.close()
+
+    @pytest.mark.parametrize("moment", ["writing", "placing", "clearing", "pruning"])
+    def test_another_store_that_begins_in_the_middle_is_left_alone(
+        self, store, make_store, tmp_path, monkeypatch, moment
+    ):
+        """At whichever moment of a close the directory is moved and another run begins there."""
+        other = make_store()
+        finish = []
+
+        def others_begin():
+            (tmp_path / "run").rename(tmp_path / "elsewhere")
+            other.open()
+            close_with(other, 1, example_update(2.0))
+            close_with(other, 3, example_update(3.0))
+            finish.append(staged(other, 2, example_update(4.0)))
+            written = other.write_aggregate(2, encode(example_update(4.0)))
+            finish.append(manifest_of(example_update(4.0), [name for name, _ in written]))
+
+        def then_others_begin(holder, name, when=lambda *_: True):
+            call = getattr(holder, name)
+
+            def called(*arguments):
+                result = call(*arguments)
+                if not finish and when(*arguments):
+                    others_begin()
+                return result
+
+            monkeypatch.setattr(holder, name, called)
+
+        def parts(update):
+            for schema, batches in encode(update):
+                yield schema, batches
+                if not finish:
+                    others_begin()
+
+        close_with(store, 1, example_update())
+        if moment == "writing":
+            with pytest.raises(StoreError):
+                store.write_aggregate(2, parts(example_update()))
+        elif moment == "placing":
+            synced = lambda path: path.suffix == ".unfinished"  # noqa: E731
+            then_others_begin(store.files, "sync_directory", synced)
+            with pytest.raises(StoreError, match="another stands in its place"):
+                close_with(store, 3, example_update())
+        elif moment == "clearing":
+            then_others_begin(store._open_tables, "close_step")
+            close_with(store, 2, example_update())
+        else:
+            then_others_begin(store._open_tables, "prune")
+            store.prune(0)
+        store.close()
+        part, manifest = finish
+        other.payload(part).verify()
+        other.close_step(closing(2, manifest), manifest)
+        for step in (1, 2, 3):
+            closed = other.aggregate_manifest(step)
+            Payload(closed, [other.aggregate_part(step, name)[1] for name in closed.parts]).verify()
         other.close()
 
     def test_reading_a_ledger_that_fails_is_an_error_of_its_own(self, store):

@@ -265,8 +265,9 @@ class DirectoryStore:
 
     def _check_in_place(self) -> None:
         """See that the names under which this store writes are still those of its own files."""
-        if self._lock is not None:
-            self._lock.check()
+        lock = self._lock  # another thread may close the store
+        if lock is not None:
+            lock.check()
 
     def _check_readable(self, step: int) -> None:
         outcome, pruned = self._tables.outcome(step) or (None, False)

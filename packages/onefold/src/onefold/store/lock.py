@@ -15,8 +15,6 @@ from onefold.errors import StoreError, StoreLocked
 
 __all__ = ["DirectoryLock"]
 
-_NAME = "lock"
-
 
 class DirectoryLock:
     """Held from its construction to :meth:`close`, or to the end of the process.
@@ -29,11 +27,11 @@ class DirectoryLock:
         OSError: The lock file cannot be made.
     """
 
-    NAME = _NAME
+    NAME = "lock"
     """The name of its file."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / _NAME
+        self._path = directory / self.NAME
         self._file = self._path.open("a")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,8 +54,8 @@ class DirectoryLock:
             found = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(
-                f"the directory {directory}, or the file {_NAME} in it, has been moved or removed: "
-                "put it back, and it goes on"
+                f"the directory {directory}, or the file {self.NAME} in it, has been moved or "
+                "removed: put it back, and it goes on"
             ) from None
         except OSError as error:
             raise StoreError(
